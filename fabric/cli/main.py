@@ -1,0 +1,93 @@
+"""Entry point of `kvfabric`: finds the verbs, turns exceptions into exit codes, survives a closed pipe.
+
+Exit codes: 0 pass, 1 a check failed or things differ, 2 input error, 3 could not run, 4 nothing ran.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from fabric import __version__
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
+
+_VERBS = Path(__file__).parent / "verbs"
+
+
+class _VerbGroup(click.Group):
+    """A click group whose commands are the modules beside it, imported when used or listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(path.stem.rstrip("_") for path in _VERBS.glob("[a-z]*.py"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        stem = cmd_name if (_VERBS / f"{cmd_name}.py").exists() else f"{cmd_name}_"
+        command: click.Command = importlib.import_module(f"fabric.cli.verbs.{stem}").command
+        return command
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        formatter.write("\n" + _EPILOG)
+
+
+_EPILOG = """\
+Examples:
+  kvfabric plan xoc-256                     what the site is
+  kvfabric build xoc-256 --out out          plan, check, render and cable files
+  kvfabric check ./my-site --external       our rules, then YANG, vtysh and nft
+
+Exit codes: 0 pass, 1 failed or different, 2 input error, 3 could not run, 4 nothing ran.
+"""
+
+
+@click.group(cls=_VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="kvfabric")
+def cli() -> None:
+    """Plan, render, lab and accept the network of an AI-inference cluster.
+
+    SITE is a name under inventories/ (xoc-64 ... xoc-1024, minimal, lab) or a path to a folder or site.yaml.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line and exit the process."""
+    sys.exit(_run(argv))
+
+
+def _run(argv: list[str] | None) -> int:
+    from fabric.problem import CouldNotRunError, InputError
+
+    try:
+        result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        from fabric.cli.output import print_problems
+
+        print_problems(error.problems)
+        return EXIT_INPUT
+    except CouldNotRunError as error:
+        click.echo(f"kvfabric: could not run: {error}", err=True)
+        return EXIT_COULD_NOT_RUN
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        click.echo("kvfabric: interrupted", err=True)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return EXIT_INPUT
+    except BrokenPipeError:
+        # the reader (head, less) has left: not an error, but Python must not try to flush again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        click.echo(f"kvfabric: {error.filename or ''}: {error.strerror or error}", err=True)
+        return EXIT_INPUT
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,462 @@
+"""The plan: the whole site, decided. Everything downstream reads this and never the inventory.
+
+All parts are frozen. Addresses are strings (`10.0.0.1`, with a length where the field says so), speeds are line rates
+in Gb/s, MTUs are bytes of IP packet, lengths are metres, times are seconds unless the name says otherwise.
+
+Conventions: in a link, end `a` is the lower tier (server, gateway, leaf) and end `b` the upper (leaf, spine, edge);
+ports have NOS-neutral names (`E1/7/2`) and every end also has the interface name that the device itself uses
+(`Ethernet52` on a switch, `be0-port0` on a server), which labs keep.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# device kinds
+LEAF, BORDER_LEAF, SPINE = "leaf", "border-leaf", "spine"
+SERVER, GATEWAY, EDGE = "server", "gateway", "edge"
+LEAF_KINDS = frozenset({LEAF, BORDER_LEAF})
+
+# link kinds
+FABRIC_LINK, SERVER_LINK, GATEWAY_LINK, EXTERNAL_LINK, MANAGEMENT_LINK = (
+    "fabric",
+    "server",
+    "gateway",
+    "external",
+    "management",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A logical switch port as it will be configured, used or spare.
+
+    `lanes` is the NOS's lane list (`17,18,19,20`); `subport` is 0 for an unbroken cage, else 1..n; `link` is a link id, or
+    empty for a spare port.
+    """
+
+    name: str
+    interface: str
+    cage: int
+    subport: int
+    speed: int
+    lanes: str
+    alias: str
+    index: int
+    fec: str
+    zone: str
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakout:
+    """How one cage is split: the NOS-neutral parent (`E1/7`), its NOS name (`Ethernet48`) and the mode (`2x400G`)."""
+
+    cage: int
+    parent: str
+    interface: str
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A leaf, border leaf or spine of one fabric.
+
+    `router_id` is also Loopback0 (/32); `vtep` is Loopback1 (/32), empty on spines; `management` is the in-band address
+    with length. `uplinks` counts fabric links. `vrfs` names the tenant VRFs present here, in order.
+    """
+
+    name: str
+    kind: str
+    fabric: str
+    model: str
+    nos: str
+    asn: int
+    router_id: str
+    vtep: str
+    management: str
+    mac: str
+    ports: tuple[Port, ...]
+    breakouts: tuple[Breakout, ...]
+    vrfs: tuple[str, ...]
+    managed: bool = True
+    rack: str = ""
+    index: int = 0
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a link. `address` carries a length (`10.1.64.1/31`), empty when unnumbered."""
+
+    device: str
+    port: str
+    interface: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One cable (or one leg of a breakout cable) between two ports.
+
+    `tenant` is the tenant whose VRF holds the leaf side of a server link, else empty. `vlan` is the access VLAN that
+    carries the address on a switch that cannot hold it on the port (Tomahawk 5 towards a gateway), else 0.
+    """
+
+    id: str
+    cable: int
+    fabric: str
+    kind: str
+    a: End
+    b: End
+    speed: int
+    length_m: int
+    medium: str
+    tenant: str = ""
+    vlan: int = 0
+
+    def end(self, device: str) -> End:
+        """Return the end on `device`; KeyError if the link does not touch it."""
+        if self.a.device == device:
+            return self.a
+        if self.b.device == device:
+            return self.b
+        raise KeyError(device)
+
+    def far(self, device: str) -> End:
+        """Return the end that is not on `device`; KeyError if the link does not touch it."""
+        if self.a.device == device:
+            return self.b
+        if self.b.device == device:
+            return self.a
+        raise KeyError(device)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficClass:
+    """One RoCE or control class: packets with these DSCPs get this traffic class, queue and priority group.
+
+    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes, `ecn_probability` per cent; zero when
+    the class is not marked. `weight` is the DWRR share (1..100), 0 for strict priority.
+    """
+
+    name: str
+    dscp: tuple[int, ...]
+    priority: int
+    queue: int
+    lossless: bool
+    weight: int
+    ecn_min: int = 0
+    ecn_max: int = 0
+    ecn_probability: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """Lossless buffer figures of one (speed, cable length): bytes. `source` says whose silicon table they come from."""
+
+    speed: int
+    cable_m: int
+    size: int
+    xon: int
+    xoff: int
+    xon_offset: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """What RoCE needs from one fabric, switch and NIC alike. Times in milliseconds.
+
+    `pool_size` and `pool_xoff` are bytes of the ingress lossless pool (its `xoff` is carved apart from `size`).
+    """
+
+    classes: tuple[TrafficClass, ...]
+    watchdog_detection_ms: int
+    watchdog_restoration_ms: int
+    watchdog_poll_ms: int
+    watchdog_action: str
+    headroom: tuple[Headroom, ...]
+    pool_size: int
+    pool_xoff: int
+    hash_qpn: bool
+
+    @property
+    def lossless(self) -> tuple[TrafficClass, ...]:
+        """The classes with PFC."""
+        return tuple(c for c in self.classes if c.lossless)
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """One physical network. `carries` lists networks (`backend`, `frontend`, `storage`, `inband`, `oob`).
+
+    `numbered` is true when leaf-spine links have /31s. `mtu` is between switches, `server_mtu` towards servers and
+    gateways. `qos` is None where RDMA is off. Unmanaged fabrics are cabled and counted but get no configuration.
+    """
+
+    name: str
+    carries: tuple[str, ...]
+    managed: bool
+    placement: str
+    numbered: bool
+    mtu: int
+    server_mtu: int
+    spine_asn: int
+    max_paths: int
+    qos: Qos | None
+    vxlan_port: int = 4789
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPort:
+    """A server NIC port: its cable, tenant and addresses.
+
+    `address` has its /31 length; `gateway` is the leaf's side without length. `network` is the fabric's name; `rail` is
+    the position of the NIC in its group (0-based). `tenant` is empty on an unassigned port, which has no address.
+    """
+
+    name: str
+    nic: str
+    model: str
+    speed: int
+    fabric: str
+    rail: int
+    link: str
+    tenant: str
+    address: str
+    gateway: str
+    rdma: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """A /32 that a server answers on, whichever NIC is up: the tenant, the fabric that routes it, the address."""
+
+    tenant: str
+    fabric: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A compute, storage or other server. `xpus` counts accelerators."""
+
+    name: str
+    server_class: str
+    kind: str
+    index: int
+    xpus: int
+    ports: tuple[ServerPort, ...]
+    services: tuple[ServiceAddress, ...]
+    management: str
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A tenant's address range in one fabric."""
+
+    name: str
+    prefix: str
+    fabric: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortMap:
+    """One forwarded port: public port of the exposure's address to a private address and port."""
+
+    protocol: str
+    public_port: int
+    private_address: str
+    private_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShare:
+    """The public addresses of a masquerade exposure that one gateway owns, first to last, both included."""
+
+    gateway: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What the gateways show of a tenant to the outside.
+
+    `mode` is `masquerade` (inside starts), `portForward` (outside starts) or `static` (both ways, stateless, one to
+    one). `private` and `public` are prefixes. `idle_timeout_s` is how long an idle established flow is kept; 0 for
+    static. `shares` divides a masquerade pool between gateways, which share no state.
+    """
+
+    name: str
+    tenant: str
+    mode: str
+    group: str
+    private: tuple[str, ...]
+    public: tuple[str, ...]
+    idle_timeout_s: int
+    ports: tuple[PortMap, ...] = ()
+    shares: tuple[PoolShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant: one VRF and L3VNI in every fabric where it has ports.
+
+    `rt` is the route target its own routes carry (2-byte AS form, RFC 4364); `imports` are the RTs of its peers.
+    `rd_number` completes `router_id:rd_number` on each VTEP. `vlan` is the L3VNI's VLAN and the only SVI of the VRF.
+    `peers` are the tenants it exchanges routes with; peering never goes further than one step.
+    """
+
+    name: str
+    vrf: str
+    vni: int
+    vlan: int
+    rd_number: int
+    rt: str
+    imports: tuple[str, ...]
+    peers: tuple[str, ...]
+    service: bool
+    subnets: tuple[Subnet, ...]
+    ports: tuple[str, ...]
+    exposures: tuple[Exposure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayGroup:
+    """Gateways that serve the same exposures, first one preferred: active and standby, never shared state."""
+
+    name: str
+    gateways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """An x86 gateway: a VTEP on the inside, a BGP speaker towards the edge on the outside.
+
+    `uplinks` and `externals` are link ids. `ranks` gives its place in each group (0 is preferred). `tenants` names the
+    tenants with exposures it serves. `router_mac` is the RMAC of its VXLAN interfaces.
+    """
+
+    name: str
+    gateway_class: str
+    fabric: str
+    asn: int
+    router_id: str
+    vtep: str
+    router_mac: str
+    management: str
+    uplinks: tuple[str, ...]
+    externals: tuple[str, ...]
+    ranks: dict[str, int]
+    tenants: tuple[str, ...]
+    health_interval_s: int
+    health_failures: int
+    drain_deadline_s: int
+    conntrack_max: int
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRouter:
+    """The provider's or campus router outside the gateways. Not ours to configure; labs play it."""
+
+    name: str
+    asn: int
+    router_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """How full a number or address pool is."""
+
+    name: str
+    range: str
+    used: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The site: devices, links, tenants and the numbers they got. Look-ups only, no decisions."""
+
+    site: str
+    profile: str
+    fabrics: dict[str, Fabric]
+    switches: dict[str, Switch]
+    servers: dict[str, Server]
+    gateways: dict[str, Gateway]
+    groups: dict[str, GatewayGroup]
+    edges: dict[str, EdgeRouter]
+    links: dict[str, Link]
+    tenants: dict[str, Tenant]
+    pools: tuple[PoolUse, ...]
+    rt_asn: int
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def links_of(self) -> dict[str, tuple[Link, ...]]:
+        """Links by device, in plan order."""
+        found: dict[str, list[Link]] = {}
+        for link in self.links.values():
+            found.setdefault(link.a.device, []).append(link)
+            found.setdefault(link.b.device, []).append(link)
+        return {device: tuple(links) for device, links in found.items()}
+
+    @cached_property
+    def kind_of(self) -> dict[str, str]:
+        """Device kind by name, over every device of the site."""
+        kinds = {name: switch.kind for name, switch in self.switches.items()}
+        kinds.update(dict.fromkeys(self.servers, SERVER))
+        kinds.update(dict.fromkeys(self.gateways, GATEWAY))
+        kinds.update(dict.fromkeys(self.edges, EDGE))
+        return kinds
+
+    @cached_property
+    def tenant_of_vrf(self) -> dict[str, Tenant]:
+        """Tenants by VRF name."""
+        return {tenant.vrf: tenant for tenant in self.tenants.values()}
+
+    @cached_property
+    def link_at(self) -> dict[tuple[str, str], Link]:
+        """Links by (device, port name) and by (device, interface name)."""
+        found: dict[tuple[str, str], Link] = {}
+        for link in self.links.values():
+            for end in (link.a, link.b):
+                found[end.device, end.port] = link
+                found[end.device, end.interface] = link
+        return found
+
+    @cached_property
+    def graph(self) -> nx.MultiGraph[str]:
+        """The site as a networkx multigraph: nodes carry `kind`, edges are keyed by link id and carry `speed`, `link`."""
+        import networkx
+
+        graph: nx.MultiGraph[str] = networkx.MultiGraph(name=self.site)
+        for name, kind in self.kind_of.items():
+            graph.add_node(name, kind=kind)
+        for link in self.links.values():
+            graph.add_edge(link.a.device, link.b.device, key=link.id, speed=link.speed, link=link)
+        return graph
+
+    def switches_of(self, fabric: str, *kinds: str) -> tuple[Switch, ...]:
+        """The switches of a fabric, only of `kinds` when given, in plan order."""
+        return tuple(s for s in self.switches.values() if s.fabric == fabric and (not kinds or s.kind in kinds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole plan as JSON-ready data."""
+        return asdict(self)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the plan: two runs with the same digest had the same design."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""What a validator says: one state, why, how it was measured, and the parts it is made of.
+
+A missing counter, a dead agent or an empty set of tests is never a pass: see `State` and `combine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class State(str, Enum):
+    """The five honest answers.
+
+    PASS: measured, and as promised. FAIL: measured, and not as promised. ERROR: could not judge (a tool, a counter
+    or an agent is missing). SKIPPED: not asked, with the reason. UNKNOWN: asked, and the answer decides nothing.
+    """
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    UNKNOWN = "unknown"
+
+
+_ORDER = (State.FAIL, State.ERROR, State.UNKNOWN, State.PASS, State.SKIPPED)
+
+
+def combine(states: Iterable[State]) -> State:
+    """Return the state of a whole from its parts: the worst one; SKIPPED when all are, UNKNOWN for no part at all."""
+    present = set(states)
+    return next((state for state in _ORDER if state in present), State.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One measured number: what, how much, in which unit, over how many trials, and what limited it.
+
+    `unit` is explicit (`Gb/s payload`, `GB/s`, `ms`, `connections/s`); `spread` is the half width between the
+    smallest and largest trial unless `spread_kind` says otherwise; `limit` names what stopped it from being better
+    (`device`, `path`, `tester`, or empty when nothing is known).
+    """
+
+    name: str
+    value: float
+    unit: str
+    trials: int = 1
+    spread: float | None = None
+    spread_kind: str = "half-range"
+    limit: str = ""
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one check on one subject.
+
+    `subject` is in the plan's own names (`compute-001:be0 -> compute-009:be0`); `text` says why in a sentence;
+    `place` names what a person must touch (device, port, file, inventory line); `parts` are atomic sub-results;
+    `evidence` holds raw observations that are JSON-ready. `labels` (tenant, vrf, device, port, direction, priority)
+    join the result to the plan and to Prometheus. `test_id` is an outside id such as `ietf:inference-1.1`.
+    """
+
+    check: str
+    subject: str
+    state: State
+    text: str
+    place: str = ""
+    measurements: tuple[Measurement, ...] = ()
+    parts: tuple[Result, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    evidence: dict[str, Any] = field(default_factory=dict)
+    test_id: str = ""
+    duration_s: float = 0.0
