@@ -1,0 +1,1 @@
+"""The probes of `kvfabric probe`, one file per probe, exposing `command`."""
