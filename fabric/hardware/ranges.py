@@ -1,0 +1,49 @@
+"""Short ways to write many names: port lists (`1-32`, `1-63:2`) and host lists (`compute-[001-016]`)."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+_PART = re.compile(r"^(\d+)(?:-(\d+)(?::(\d+))?)?$")
+_HOSTS = re.compile(r"^([A-Za-z0-9_.-]*)\[(\d+)-(\d+)\](.*)$")
+_NUMBER = re.compile(r"(\d+)")
+
+
+@cache
+def parse_ports(text: str) -> tuple[int, ...]:
+    """Return the numbers of a port list: commas, ranges `a-b` and steps `a-b:s`. Raises ValueError naming the part."""
+    found: list[int] = []
+    for raw in text.replace(" ", "").split(","):
+        match = _PART.match(raw)
+        if not match:
+            message = f"'{raw}' is not a port, a range a-b or a stepped range a-b:s"
+            raise ValueError(message)
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or step < 1:
+            message = f"'{raw}' runs backwards or has no step"
+            raise ValueError(message)
+        found.extend(range(first, last + 1, step))
+    if len(set(found)) != len(found):
+        message = f"'{text}' names a port twice"
+        raise ValueError(message)
+    return tuple(found)
+
+
+@cache
+def expand_hosts(pattern: str) -> tuple[str, ...]:
+    """Return the names of a host pattern: `a-[001-003]` gives three, a plain name gives itself."""
+    match = _HOSTS.match(pattern)
+    if not match:
+        return (pattern,)
+    prefix, first, last, rest = match[1], match[2], match[3], match[4]
+    if int(last) < int(first):
+        message = f"'{pattern}' runs backwards"
+        raise ValueError(message)
+    width = len(first)
+    return tuple(f"{prefix}{n:0{width}d}{rest}" for n in range(int(first), int(last) + 1))
+
+
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts `E1/2` before `E1/10`; total over any strings."""
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in _NUMBER.split(name) if part)

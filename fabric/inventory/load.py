@@ -1,0 +1,260 @@
+"""Read a site's YAML, keep where each value stands, and report every problem at once with file, line and fix."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import ValidationError
+
+from fabric.inventory.models import Site
+from fabric.problem import InputError, Problem, Severity
+from fabric.resources import data_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pydantic_core import ErrorDetails
+
+Path_ = tuple[str | int, ...]
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LEDGER_NAME = "ledger.json"
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_DEPTH = 40
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A valid site, where each of its values was written, and the folder it lives in."""
+
+    site: Site
+    folder: Path
+    places: dict[Path_, tuple[str, int]] = field(repr=False)
+
+    def where(self, path: Path_) -> tuple[str, int]:
+        """Return (file, line) of a value, or of the nearest thing around it."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return ("", 0)
+
+    def problem(
+        self, rule: str, path: Path_, subject: str, text: str, fix: str = "", severity: Severity = Severity.ERROR
+    ) -> Problem:
+        """Return a problem placed at the line of `path`."""
+        file, line = self.where(path)
+        return Problem(rule, subject, text, fix, file, line, ".".join(map(str, path)), severity)
+
+
+def find_site(name: str) -> Path:
+    """Return the folder or file of a site: a path, or a name under the shipped `inventories/`.
+
+    Raises InputError when it is neither, naming what is close.
+    """
+    path = Path(name).expanduser()
+    if path.exists():
+        return path
+    shipped = data_folder("inventories")
+    names = sorted(p.name for p in shipped.iterdir() if p.is_dir())
+    if "/" not in name and name in names:
+        return shipped / name
+    if name.startswith("inventories/") and name.split("/", 1)[1] in names:
+        return shipped / name.split("/", 1)[1]
+    close = difflib.get_close_matches(name, names, 3)
+    hint = f"did you mean {', '.join(close)}?" if close else f"shipped sites: {', '.join(names)}"
+    raise InputError([Problem("inventory.not-found", f"site '{name}'", "no such folder, file or shipped site", hint)])
+
+
+def load_inventory(name: str | Path) -> Inventory:
+    """Load and validate a site. Raises InputError with every problem found."""
+    path = find_site(str(name))
+    files = _files(path)
+    problems: list[Problem] = []
+    merged: dict[str, Any] = {}
+    places: dict[Path_, tuple[str, int]] = {}
+    for file in files:
+        document = _parse(file, problems, places)
+        _merge(merged, document, file, problems, places)
+    if problems:
+        raise InputError(problems)
+    try:
+        site = Site.model_validate(merged)
+    except ValidationError as error:
+        inventory = Inventory(Site.model_construct(), path, places)
+        raise InputError(_explain(inventory, error.errors(include_url=False, include_context=False))) from None
+    return Inventory(site, path if path.is_dir() else path.parent, places)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    files = sorted(p for p in path.iterdir() if p.suffix in {".yaml", ".yml"} and not p.name.startswith("."))
+    if not files:
+        fix = "add a site.yaml, or start from `kvfabric new NAME --size xoc-256`"
+        raise InputError([Problem("inventory.empty", str(path), "the folder has no YAML file", fix, str(path))])
+    return files
+
+
+def _parse(file: Path, problems: list[Problem], places: dict[Path_, tuple[str, int]]) -> dict[str, Any]:
+    def broken(text: str, line: int = 1, fix: str = "") -> dict[str, Any]:
+        problems.append(Problem("inventory.yaml", file.name, text, fix, str(file), line))
+        return {}
+
+    try:
+        if file.stat().st_size > _MAX_BYTES:
+            return broken("the file is larger than 16 MiB", fix="an inventory is a few dozen lines")
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return broken("the file is not UTF-8 text")
+    except OSError as error:
+        return broken(f"cannot be read: {error.strerror}")
+    try:
+        node = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        return broken(str(error.problem or error.context), mark.line + 1 if mark else 1, "correct the YAML here")
+    except (yaml.YAMLError, RecursionError) as error:
+        return broken(f"not YAML: {str(error).splitlines()[0]}")
+    if node is None:
+        return {}
+    if not isinstance(node, yaml.MappingNode):
+        return broken("the file must hold `key: value` lines at its top", node.start_mark.line + 1)
+    reader = _Reader(str(file), problems, places)
+    data = reader.read(node, (), 0)
+    assert isinstance(data, dict)
+    return data
+
+
+class _Reader:
+    """Turns YAML nodes into plain data and remembers the line of each path; aliases and merges are refused."""
+
+    def __init__(self, file: str, problems: list[Problem], places: dict[Path_, tuple[str, int]]) -> None:
+        self.file, self.problems, self.places = file, problems, places
+        self.constructor = yaml.SafeLoader("")
+        self.seen: set[int] = set()
+
+    def read(self, node: yaml.Node, path: Path_, depth: int) -> Any:
+        line = node.start_mark.line + 1
+        self.places.setdefault(path, (self.file, line))
+        if depth > _MAX_DEPTH or (id(node) in self.seen and not isinstance(node, yaml.ScalarNode)):
+            self._report("inventory.alias", path, line, "anchors and deep nesting are not used in inventories")
+            return None
+        self.seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(child, (*path, i), depth + 1) for i, child in enumerate(node.value)]
+        try:
+            value = self.constructor.construct_object(node)  # type: ignore[no-untyped-call]
+        except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
+            self._report("inventory.value", path, line, f"'{node.value}' cannot be read as the type it is written as")
+            return None
+        # dates, sets and binaries are never meant in an inventory: keep what was written
+        return value if isinstance(value, str | int | float | bool | None) else node.value
+
+    def _mapping(self, node: yaml.MappingNode, path: Path_, depth: int) -> dict[Any, Any]:
+        data: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._report("inventory.key", path, line, "a key must be a plain word")
+                continue
+            key = self.read(key_node, (*path, f"\0{key_node.value}"), depth + 1)
+            key = key if isinstance(key, str | int) and not isinstance(key, bool) else str(key_node.value)
+            if key in data:
+                first = self.places[(*path, key)][1]
+                self._report("inventory.duplicate", (*path, key), line, f"'{key}' is already given in line {first}")
+                continue
+            self.places.setdefault((*path, key), (self.file, line))
+            data[key] = self.read(value_node, (*path, key), depth + 1)
+        return data
+
+    def _report(self, rule: str, path: Path_, line: int, text: str) -> None:
+        name = ".".join(str(part) for part in path) or "file"
+        self.problems.append(Problem(rule, name, text, "", self.file, line, name))
+
+
+def _merge(
+    merged: dict[str, Any],
+    document: dict[str, Any],
+    file: Path,
+    problems: list[Problem],
+    places: dict[Path_, tuple[str, int]],
+) -> None:
+    """Put a file's top-level keys together with the others'; maps (tenants, racks, servers) may be spread over files."""
+    for key, value in document.items():
+        if key not in merged:
+            merged[key] = value
+        elif isinstance(merged[key], dict) and isinstance(value, dict):
+            for name, inner in value.items():
+                if name in merged[key]:
+                    where = places.get((key, name), ("", 0))
+                    text = f"already given in {where[0]}:{where[1]}"
+                    problems.append(
+                        Problem("inventory.duplicate", f"{key}.{name}", text, "keep one of them", str(file), 1)
+                    )
+                else:
+                    merged[key][name] = inner
+        else:
+            where = places.get((key,), ("", 0))
+            text = f"already given in {where[0]}:{where[1]}"
+            problems.append(Problem("inventory.duplicate", str(key), text, "keep one of them", str(file), 1))
+
+
+def _explain(inventory: Inventory, errors: Iterable[ErrorDetails]) -> list[Problem]:
+    problems: dict[tuple[str, str, int], Problem] = {}
+    for error in errors:
+        path = _document_path(inventory, error["loc"])
+        rule, text, fix = _words(error)
+        name = ".".join(map(str, path)) or "site"
+        if error["type"] == "missing":
+            missing = str(error["loc"][-1])
+            name, text, fix = name, f"'{missing}' is missing", f"add `{missing}:`"
+        problem = inventory.problem(rule, path, name, text, fix)
+        problems.setdefault((name, text, problem.line), problem)
+    return sorted(problems.values(), key=lambda p: (p.file, p.line, p.field))
+
+
+def _document_path(inventory: Inventory, location: tuple[str | int, ...]) -> Path_:
+    """Drop the parts of a pydantic location that are union branches and key markers, not keys of the document."""
+    path: Path_ = ()
+    for part in location:
+        for key in (part, int(part) if isinstance(part, str) and part.isdigit() else part):
+            if (*path, key) in inventory.places:
+                path = (*path, key)
+                break
+    return path
+
+
+def _words(error: ErrorDetails) -> tuple[str, str, str]:
+    kind, message = error["type"], error["msg"]
+    given = error.get("input")
+    shown = repr(given) if isinstance(given, str | int | float | bool) else type(given).__name__
+    if kind == "extra_forbidden":
+        key = str(error["loc"][-1])
+        return "inventory.unknown-field", f"'{key}' is not a field here", _close_field(key, error["loc"][:-1])
+    if kind == "literal_error":
+        expected = message.partition("should be ")[2]
+        return "inventory.choice", f"{shown} is not one of {expected}", "use one of these words"
+    if kind == "value_error":
+        return "inventory.value", message.removeprefix("Value error, "), ""
+    if kind == "string_pattern_mismatch":
+        return "inventory.name", f"{shown} does not have the form {message.partition('pattern ')[2]}", ""
+    return f"inventory.{kind.replace('_', '-')}", f"{message} (given {shown})", ""
+
+
+def _close_field(key: str, location: tuple[str | int, ...]) -> str:
+    schema = _schema_fields(location)
+    close = difflib.get_close_matches(key, schema, 1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"fields here: {', '.join(schema)}" if schema else "remove it"
+
+
+def _schema_fields(location: tuple[str | int, ...]) -> list[str]:
+    from fabric.inventory.schema import fields_at
+
+    return fields_at(location)

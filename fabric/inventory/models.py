@@ -1,0 +1,322 @@
+"""What a person writes: the typed inventory of one site. Defaults are the reference design's.
+
+A site is one YAML file, or a folder of them whose top-level keys are put together (tenants, gateways and racks usually
+have files of their own). Unknown keys are errors. `kvfabric schema` prints the JSON schema for editors.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv4Network
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from fabric.hardware.ranges import expand_hosts, parse_ports
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
+TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=11)]
+Network = Literal["backend", "frontend", "storage", "inband", "oob"]
+Mode = Literal["masquerade", "portForward", "static"]
+
+_DURATION = re.compile(r"^(\d+)\s*(ms|s|m|h)?$")
+_SCALE_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+_SIZE = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB)?$")
+_SIZE_SCALE = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+_METRES = re.compile(r"^(\d+)\s*m?$")
+
+
+def _milliseconds(value: object) -> object:
+    match = _DURATION.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if not match:
+        message = f"'{value}' is not a time: write a number and ms, s, m or h, such as 200ms or 2m"
+        raise ValueError(message)
+    return int(match[1]) * _SCALE_MS[match[2] or "s"]
+
+
+def _seconds(value: object) -> object:
+    milliseconds = _milliseconds(value)
+    assert isinstance(milliseconds, int)
+    if milliseconds % 1000:
+        message = f"'{value}' is not a whole number of seconds"
+        raise ValueError(message)
+    return milliseconds // 1000
+
+
+def _bytes(value: object) -> object:
+    match = _SIZE.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if not match:
+        message = f"'{value}' is not a size: write a number and B, KiB, MiB or GiB, such as 128KiB"
+        raise ValueError(message)
+    return int(match[1]) * _SIZE_SCALE[match[2] or "B"]
+
+
+def _metres(value: object) -> object:
+    match = _METRES.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    if not match:
+        message = f"'{value}' is not a cable length: write whole metres, such as 30m"
+        raise ValueError(message)
+    return int(match[1])
+
+
+def _port_list(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        message = f"'{value}' is not a port list such as 1-32, 1-63:2 or 1,3,5"
+        raise ValueError(message)
+    parse_ports(str(value))
+    return str(value)
+
+
+def _hosts(value: object) -> object:
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
+        message = "must be a name, a pattern such as compute-[001-016], or a list of them"
+        raise ValueError(message)
+    for pattern in patterns:
+        expand_hosts(pattern)
+    return patterns
+
+
+Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
+Seconds = Annotated[int, BeforeValidator(_seconds)]
+ByteSize = Annotated[int, BeforeValidator(_bytes)]
+Metres = Annotated[int, BeforeValidator(_metres), Field(ge=1, le=2000)]
+PortList = Annotated[str, BeforeValidator(_port_list)]
+Hosts = Annotated[list[str], BeforeValidator(_hosts)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Zone(_Model):
+    """Cages that serve one purpose, and how each is split."""
+
+    ports: PortList = Field(description="cages: 1-32, 1-63:2 or 26,28,30-34")
+    breakout: Annotated[str, StringConstraints(pattern=r"^\d+x\d+G$")] = Field(description="for example 2x400G")
+
+
+class SwitchClass(_Model):
+    """Switches of one role in one fabric."""
+
+    model: str = Field(description="hardware profile, for example celestica-ds5000")
+    name: Name | None = Field(None, description="prefix of the switch names; default <fabric>-<role>")
+    was: Name | None = Field(None, description="previous prefix: keeps every number on a rename")
+    count: Annotated[int, Field(ge=1, le=2048)] | None = Field(None, description="default: as many as needed")
+    nos: Literal["sonic", "frr", "none"] | None = Field(None, description="default: the profile's")
+    down: Zone | None = Field(None, description="ports towards servers (leaf) or leaves (spine)")
+    up: Zone | None = Field(None, description="ports towards spines")
+    edge: Zone | None = Field(None, description="ports towards gateways; default: taken from down")
+    asn: Annotated[int, Field(ge=1, le=4294967294)] | None = Field(None, description="first AS number, instead of the pool")
+
+
+class Fabric(_Model):
+    """One physical network."""
+
+    carries: Annotated[list[Network], Field(min_length=1)]
+    managed: bool = Field(True, description="false: cabled and counted, not configured")
+    links: Literal["unnumbered", "numbered"] = "unnumbered"
+    placement: Literal["single-homed", "rail-optimised", "alternating"] = "alternating"
+    prefix: Name | None = Field(None, description="prefix of default switch names; default: the fabric's name")
+    leaf: SwitchClass
+    spine: SwitchClass | None = None
+    border_leaf: SwitchClass | None = Field(None, alias="border-leaf")
+    mtu: Annotated[int, Field(ge=1280, le=9216)] = 9100
+    server_mtu: Annotated[int, Field(ge=1280, le=9216)] = 9036
+    max_paths: Annotated[int, Field(ge=1, le=256)] = 64
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class NicGroup(_Model):
+    """NICs of one model in a server, all in one fabric. Their ports are `<group><n>-<port>`, `<group>-<port>` for one."""
+
+    nic: Annotated[str, StringConstraints(pattern=r"^(\d+x )?[a-z0-9-]+$")] = Field(description="8x cx7-1x400g")
+    fabric: Name
+    placement: Literal["single-homed", "rail-optimised", "alternating"] | None = None
+    attach: Literal["leaf", "border-leaf"] = "leaf"
+    rdma: bool | None = Field(None, description="default: the NIC can and the fabric carries backend")
+
+
+class ServerClass(_Model):
+    """Servers that are alike. They are named `<class>-001` and on."""
+
+    count: Annotated[int, Field(ge=0, le=65536)]
+    kind: Literal["compute", "storage", "metadata", "controller", "other"] | None = None
+    xpus: Annotated[int, Field(ge=0, le=64)] | None = None
+    nics: Annotated[dict[Name, NicGroup], Field(min_length=1)]
+    was: Name | None = None
+    digits: Annotated[int, Field(ge=1, le=5)] = 3
+
+
+class GatewayClass(_Model):
+    """x86 gateways that are alike, named `<class>-01` and on."""
+
+    count: Annotated[int, Field(ge=1, le=64)]
+    fabric: Name | None = Field(None, description="default: the fabric that carries frontend")
+    attach: Literal["border-leaf", "leaf", "spine"] = "border-leaf"
+    nic: Annotated[str, StringConstraints(pattern=r"^(\d+x )?[a-z0-9-]+$")] = "1x cx7-2x200g"
+    external: Annotated[int, Field(ge=1, le=8)] = Field(1, description="links to each edge router")
+    external_speed: Annotated[int, Field(ge=1, le=800)] = Field(200, description="Gb/s")
+    idle_timeout: Seconds = Field(120, description="default of exposures that say none")
+    drain_deadline: Seconds = 600
+    health_interval: Seconds = 2
+    health_failures: Annotated[int, Field(ge=1, le=100)] = 3
+    conntrack_max: Annotated[int, Field(ge=1024, le=100_000_000)] = 10_000_000
+    was: Name | None = None
+
+
+class Edge(_Model):
+    """The routers outside the gateways, not ours."""
+
+    asn: Annotated[int, Field(ge=1, le=4294967294)]
+    count: Annotated[int, Field(ge=1, le=16)] = 1
+    links: IPv4Network = Field(IPv4Network("172.30.16.0/22"), description="/31s towards the gateways")
+
+
+class Expose(_Model):
+    """What the outside sees of a tenant."""
+
+    mode: Mode
+    public: IPv4Network
+    private: IPv4Network | str | None = Field(None, description="prefix or server; default: the tenant's subnets")
+    tcp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
+    udp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
+    idle_timeout: Seconds | None = None
+    group: Name | None = None
+    name: Name | None = None
+
+
+class SubnetSpec(_Model):
+    """A subnet with its fabric said."""
+
+    prefix: IPv4Network
+    fabric: Name
+
+
+class Tenant(_Model):
+    """A tenant: who is in it, its addresses, its peers, and what it shows to the outside."""
+
+    servers: Hosts = Field(default_factory=list, description="compute-[001-016], or compute-001:be for one NIC group")
+    subnets: dict[Name, IPv4Network | SubnetSpec] = Field(
+        default_factory=dict, description="by fabric name, or `default` for the only fabric the tenant has ports in"
+    )
+    peers: list[TenantName] = Field(default_factory=list)
+    service: bool = Field(False, description="accepts every tenant that lists it as a peer, and is no way between them")
+    expose: list[Expose] = Field(default_factory=list)
+    was: TenantName | None = None
+
+
+class Range(_Model):
+    """Numbers from `first` to `last`, both included."""
+
+    first: Annotated[int, Field(ge=1)]
+    last: Annotated[int, Field(ge=1)]
+
+
+def _range(value: object) -> object:
+    if isinstance(value, str):
+        first, dash, last = value.partition("-")
+        if dash and first.strip().isdigit() and last.strip().isdigit() and int(first) <= int(last):
+            return {"first": int(first), "last": int(last)}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"first": value, "last": value}
+    if isinstance(value, dict | Range):
+        return value
+    message = f"'{value}' is not a range such as 65101-65533"
+    raise ValueError(message)
+
+
+NumberRange = Annotated[Range, BeforeValidator(_range)]
+
+
+class Pools(_Model):
+    """Where numbers and addresses come from."""
+
+    management: IPv4Network = IPv4Network("172.30.0.0/21")
+    loopbacks: IPv4Network = IPv4Network("172.30.8.0/22")
+    vteps: IPv4Network = IPv4Network("172.30.12.0/22")
+    links: IPv4Network = IPv4Network("172.30.128.0/17")
+    gateway_links: IPv4Network = IPv4Network("172.30.20.0/22")
+    spine_asn: NumberRange = Range(first=65001, last=65099)
+    leaf_asn: NumberRange = Range(first=65101, last=65533)
+    gateway_asn: Annotated[int, Field(ge=1, le=4294967294)] = 65534
+    rt_asn: Annotated[int, Field(ge=1, le=65535)] = Field(64512, description="2-byte AS of every route target")
+    vlans: NumberRange = Range(first=3000, last=3899)
+    gateway_vlans: NumberRange = Range(first=3900, last=3999)
+    vni_step: Annotated[int, Field(ge=1, le=1000)] = Field(100, description="VNI = step x tenant number")
+
+
+class Ecn(_Model):
+    """WRED marking of the lossless queue: bytes and per cent."""
+
+    min: ByteSize = 131072
+    max: ByteSize = 262144
+    probability: Annotated[int, Field(ge=1, le=100)] = 5
+
+
+class Roce(_Model):
+    """The lossless class and what goes with it."""
+
+    name: Name = Field("kv", alias="class")
+    dscp: Annotated[int, Field(ge=0, le=63)] = 26
+    priority: Annotated[int, Field(ge=0, le=7)] = 3
+    queue: Annotated[int, Field(ge=0, le=7)] | None = Field(None, description="default: the priority")
+    cnp_dscp: Annotated[int, Field(ge=0, le=63)] = 48
+    cnp_queue: Annotated[int, Field(ge=0, le=7)] = 6
+    ecn: Ecn = Ecn()
+    watchdog: Milliseconds = Field(200, description="detection time of the PFC watchdog, 100 to 5000 ms")
+    restoration: Milliseconds = Field(400, description="100 to 60000 ms")
+    watchdog_action: Literal["drop", "forward", "alert"] = "drop"
+    weight: Annotated[int, Field(ge=1, le=99)] = Field(60, description="DWRR share of the lossless queue, per cent")
+    qpn_hash: bool = True
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Cables(_Model):
+    """Lengths where racks do not say better."""
+
+    server_leaf: Metres = Field(5, alias="server-leaf")
+    leaf_spine: Metres = Field(30, alias="leaf-spine")
+    gateway: Metres = 10
+    external: Metres = 50
+    management: Metres = 10
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Rack(_Model):
+    """A rack: what stands in it, and where it is on the floor."""
+
+    devices: Hosts
+    row: Annotated[int, Field(ge=0)] = 0
+    position: Annotated[int, Field(ge=0)] = 0
+
+
+class Services(_Model):
+    """What switches report to."""
+
+    ntp: list[IPv4Address] = Field(default_factory=list)
+    syslog: list[IPv4Address] = Field(default_factory=list)
+    dns: list[IPv4Address] = Field(default_factory=list)
+
+
+class Site(_Model):
+    """The whole inventory."""
+
+    site: Name
+    profile: Literal["minimal", "distributed"]
+    fabrics: Annotated[dict[Name, Fabric], Field(min_length=1)]
+    servers: dict[Name, ServerClass] = Field(default_factory=dict)
+    gateways: dict[Name, GatewayClass] = Field(default_factory=dict)
+    groups: dict[Name, Hosts] = Field(
+        default_factory=dict, description="gateway groups: gateways in order of preference"
+    )
+    edge: Edge | None = None
+    tenants: dict[TenantName, Tenant] = Field(default_factory=dict)
+    pools: Pools = Pools()
+    roce: Roce = Roce()
+    cables: Cables = Cables()
+    racks: dict[Name, Rack] = Field(default_factory=dict)
+    services: Services = Services()
