@@ -1,0 +1,1 @@
+"""Failover and drain of gateways: what long flows and new connections meet while a gateway leaves and returns."""
