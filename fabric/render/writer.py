@@ -1,0 +1,180 @@
+"""Puts rendered files on disk, or says how they differ from what is there.
+
+The folder carries a manifest, `.kvfabric-render.json`: it marks the folder as ours, so that nothing else is ever
+overwritten, and it remembers which files were written, so that those of a removed device are reported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric.problem import InputError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    Rendered = Iterable[tuple[str, dict[str, str]]]
+
+MARKER = ".kvfabric-render.json"
+_EXECUTABLES = frozenset({"gatewayctl"})
+_TEMPORARY = ".kvfabric-tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_tree` did. Each item is a path relative to the folder (`be-leaf-01/frr.conf`).
+
+    `stale` files are still there from an earlier run and belong to no rendered device any more; only known when the
+    whole site was written.
+    """
+
+    written: tuple[str, ...]
+    unchanged: int
+    stale: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How one file differs: `state` is `added`, `changed` or `removed`, `lines` a unified diff."""
+
+    device: str
+    name: str
+    state: str
+    lines: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The file's path relative to the folder."""
+        return f"{self.device}/{self.name}"
+
+
+def write_tree(out: Path, rendered: Rendered, *, whole: bool = True) -> Written:
+    """Write each device's files below `out/<device>/`; files that already have the text are not touched.
+
+    Every file appears at once (temporary file, then rename). `whole` says that `rendered` is the whole site, so that
+    what is left over from earlier runs can be told. Raises InputError when `out` has content that is not ours.
+    """
+    earlier = _open_folder(out)
+    written: list[str] = []
+    unchanged = 0
+    now: dict[str, list[str]] = {}
+    for device, files in rendered:
+        _require_plain(device)
+        folder = out / device
+        folder.mkdir(exist_ok=True)
+        now[device] = sorted(files)
+        for name, text in files.items():
+            _require_plain(name)
+            if _write(folder / name, text):
+                written.append(f"{device}/{name}")
+            else:
+                unchanged += 1
+    stale = _left_over(out, earlier, now) if whole else {}
+    manifest = {**stale, **now, **_union(stale, now)} if whole else {**earlier, **now}
+    _write(out / MARKER, _manifest_text(manifest))
+    return Written(tuple(written), unchanged, tuple(f"{d}/{n}" for d, names in stale.items() for n in names))
+
+
+def diff_tree(out: Path, rendered: Rendered, *, whole: bool = True) -> list[FileDiff]:
+    """Return how `rendered` differs from the files below `out`, without writing; empty when nothing would change."""
+    earlier = _read_manifest(out)
+    found: list[FileDiff] = []
+    now: dict[str, list[str]] = {}
+    for device, files in rendered:
+        now[device] = sorted(files)
+        for name, text in files.items():
+            old = _read(out / device / name)
+            if old != text:
+                found.append(_difference(device, name, old, text))
+    if whole:
+        for device, names in _left_over(out, earlier, now).items():
+            found.extend(_difference(device, name, _read(out / device / name), None) for name in names)
+    return found
+
+
+def _difference(device: str, name: str, old: str | None, new: str | None) -> FileDiff:
+    path = f"{device}/{name}"
+    before = f"a/{path}" if old is not None else "/dev/null"
+    after = f"b/{path}" if new is not None else "/dev/null"
+    lines = difflib.unified_diff((old or "").splitlines(), (new or "").splitlines(), before, after, lineterm="", n=3)
+    state = "added" if old is None else "removed" if new is None else "changed"
+    return FileDiff(device, name, state, tuple(lines))
+
+
+def _open_folder(out: Path) -> dict[str, list[str]]:
+    """Make the folder, or check that it is empty or ours; return its manifest."""
+    if out.is_file():
+        raise InputError([Problem("render.not-a-folder", str(out), "is a file", "name a folder for --out")])
+    if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
+        text = f"has files that kvfabric did not write (it has no {MARKER})"
+        raise InputError([Problem("render.foreign-folder", str(out), text, "name an empty or new folder for --out")])
+    out.mkdir(parents=True, exist_ok=True)
+    return _read_manifest(out)
+
+
+def _read_manifest(out: Path) -> dict[str, list[str]]:
+    try:
+        data = json.loads((out / MARKER).read_text(encoding="utf-8"))
+        return {str(device): [str(name) for name in names] for device, names in data["files"].items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        text = f"cannot be read: {error}"
+        raise InputError(
+            [Problem("render.bad-manifest", str(out / MARKER), text, "delete the folder and render again")]
+        ) from error
+
+
+def _manifest_text(files: dict[str, list[str]]) -> str:
+    ordered = {device: sorted(files[device]) for device in sorted(files)}
+    return json.dumps({"writer": "kvfabric render", "files": ordered}, indent=1) + "\n"
+
+
+def _left_over(out: Path, earlier: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Files of earlier runs that are still on disk and are not written any more, by device."""
+    left: dict[str, list[str]] = {}
+    for device, names in earlier.items():
+        gone = [name for name in names if name not in now.get(device, ()) and (out / device / name).is_file()]
+        if gone:
+            left[device] = gone
+    return left
+
+
+def _union(a: dict[str, list[str]], b: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {device: [*a[device], *b[device]] for device in a if device in b}
+
+
+def _require_plain(name: str) -> None:
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise InputError([Problem("render.file-name", repr(name), "cannot be the name of a folder or file")])
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _write(path: Path, text: str) -> bool:
+    """Write a file at once and say whether it changed."""
+    mode = 0o755 if path.suffix == ".sh" or path.name in _EXECUTABLES else 0o644
+    data = text.encode("utf-8")
+    try:
+        if path.read_bytes() == data and path.stat().st_mode & 0o777 == mode:
+            return False
+    except FileNotFoundError:
+        pass
+    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
+    try:
+        temporary.write_bytes(data)
+        temporary.chmod(mode)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return True
