@@ -193,6 +193,13 @@ class Qos:
         """The classes with PFC."""
         return tuple(c for c in self.classes if c.lossless)
 
+    def headroom_for(self, speed: int, length_m: int) -> Headroom:
+        """The row for a port: same speed, the shortest table cable that is not shorter. KeyError if there is none."""
+        rows = [row for row in self.headroom if row.speed == speed and row.cable_m >= length_m]
+        if not rows:
+            raise KeyError((speed, length_m))
+        return min(rows, key=lambda row: row.cable_m)
+
 
 @dataclass(frozen=True, slots=True)
 class Fabric:

@@ -77,6 +77,10 @@ def _hosts(value: object) -> object:
     return patterns
 
 
+def _one_or_more(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
 Seconds = Annotated[int, BeforeValidator(_seconds)]
 ByteSize = Annotated[int, BeforeValidator(_bytes)]
@@ -96,6 +100,9 @@ class Zone(_Model):
     breakout: Annotated[str, StringConstraints(pattern=r"^\d+x\d+G$")] = Field(description="for example 2x400G")
 
 
+Zones = Annotated[list[Zone], BeforeValidator(_one_or_more), Field(min_length=1)]
+
+
 class SwitchClass(_Model):
     """Switches of one role in one fabric."""
 
@@ -104,9 +111,8 @@ class SwitchClass(_Model):
     was: Name | None = Field(None, description="previous prefix: keeps every number on a rename")
     count: Annotated[int, Field(ge=1, le=2048)] | None = Field(None, description="default: as many as needed")
     nos: Literal["sonic", "frr", "none"] | None = Field(None, description="default: the profile's")
-    down: Zone | None = Field(None, description="ports towards servers (leaf) or leaves (spine)")
+    down: Zones | None = Field(None, description="ports towards servers (leaf) or leaves (spine): a zone, or a list")
     up: Zone | None = Field(None, description="ports towards spines")
-    edge: Zone | None = Field(None, description="ports towards gateways; default: taken from down")
     asn: Annotated[int, Field(ge=1, le=4294967294)] | None = Field(None, description="first AS number, instead of the pool")
 
 

@@ -1,0 +1,182 @@
+"""The ledger: every number and cable position ever given, by name, so that a growing site changes only what must change.
+
+A pool is a set of small integers 0..size-1; turning an integer into an AS number, an address or a VLAN is the caller's
+business. Promises (kept by property tests): a key keeps its number whatever is added, removed or reordered; two keys of
+a pool never share one; a removed key's number is held for its return, and is not given to another key until it is
+forgotten; the same keys into the same ledger give the same numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabric.hardware.ranges import natural_key
+from fabric.problem import InputError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_VERSION = 1
+
+
+class PoolExhaustedError(Exception):
+    """A pool has no number left; says who holds it."""
+
+    def __init__(self, pool: str, size: int, wanted: int, holders: Iterable[str], retired: Iterable[str]) -> None:
+        self.pool, self.size, self.wanted = pool, size, wanted
+        self.holders, self.retired = tuple(holders), tuple(retired)
+        super().__init__(self.text)
+
+    @property
+    def text(self) -> str:
+        """One sentence: the pool, its size, what was wanted and who holds it."""
+        held = _some(self.holders)
+        gone = f"; {len(self.retired)} held for removed names: {_some(self.retired)}" if self.retired else ""
+        return f"pool '{self.pool}' has {self.size} numbers and {self.wanted} are wanted; held by {held}{gone}"
+
+
+def _some(names: tuple[str, ...], most: int = 6) -> str:
+    ordered = sorted(names, key=natural_key)
+    more = f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    return ", ".join(ordered[:most]) + more if ordered else "nobody"
+
+
+@dataclass
+class Ledger:
+    """Numbers by pool and key, and pinned positions (`pins`) such as which port a cable goes to."""
+
+    pools: dict[str, dict[str, int]] = field(default_factory=dict)
+    pins: dict[str, dict[str, str]] = field(default_factory=dict)
+    asked: dict[str, set[str]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def load(cls, path: Path) -> Ledger:
+        """Read a ledger file; an absent file is an empty ledger. Raises InputError when it is damaged."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return cls()
+        except (ValueError, OSError) as error:
+            raise _damaged(path, f"cannot be read: {error}") from None
+        if not isinstance(data, dict) or data.get("version") != _VERSION:
+            raise _damaged(path, f"is not a version {_VERSION} ledger")
+        return cls(_typed(path, data, "pools", int), _typed(path, data, "pins", str))
+
+    def allocate(self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None) -> dict[str, int]:
+        """Return a number in 0..size-1 for each key, old ones unchanged; new ones get the lowest free, in natural order.
+
+        `renamed` maps a new name to the name it had. Raises PoolExhaustedError.
+        """
+        book = self.pools.setdefault(pool, {})
+        wanted = sorted(set(keys), key=natural_key)
+        for key in wanted:
+            old = (renamed or {}).get(key)
+            if key not in book and old is not None and old in book:
+                book[key] = book.pop(old)
+        self.asked.setdefault(pool, set()).update(wanted)
+        new = [key for key in wanted if book.get(key, size) >= size]
+        if new:
+            for key in new:
+                book.pop(key, None)
+            taken = set(book.values())
+            free = (n for n in range(size) if n not in taken)
+            for key in new:
+                number = next(free, None)
+                if number is None:
+                    retired = sorted(set(book) - self.asked[pool])
+                    raise PoolExhaustedError(pool, size, len(self.asked[pool]), set(book) - set(retired), retired)
+                book[key] = number
+        return {key: book[key] for key in wanted}
+
+    def constant(self, pool: str, key: str, value: int) -> int:
+        """Return the value remembered for a key, remembering `value` the first time."""
+        self.asked.setdefault(pool, set()).add(key)
+        return self.pools.setdefault(pool, {}).setdefault(key, value)
+
+    def retired(self) -> dict[str, tuple[str, ...]]:
+        """The keys that hold a number but were not asked for since the ledger was loaded, by pool."""
+        found = {
+            pool: tuple(sorted(set(book) - self.asked.get(pool, set()), key=natural_key))
+            for pool, book in self.pools.items()
+        }
+        return {pool: keys for pool, keys in found.items() if keys}
+
+    def forget_retired(self) -> int:
+        """Give back the numbers of removed names; returns how many."""
+        retired = self.retired()
+        for pool, keys in retired.items():
+            for key in keys:
+                del self.pools[pool][key]
+        return sum(map(len, retired.values()))
+
+    def changes_since(self, older: Ledger) -> list[str]:
+        """Return `pool: key old -> new` lines: what this run gave or changed."""
+        lines = []
+        for pool, book in sorted(self.pools.items()):
+            before = older.pools.get(pool, {})
+            for key in sorted(set(book) | set(before), key=natural_key):
+                old, new = before.get(key, "-"), book.get(key, "-")
+                if old != new:
+                    lines.append(f"{pool}: {key} {old} -> {new}")
+        return lines
+
+    def copy(self) -> Ledger:
+        """Return an independent copy, with nothing asked for yet."""
+        return Ledger({p: dict(b) for p, b in self.pools.items()}, {p: dict(b) for p, b in self.pins.items()})
+
+    def to_text(self) -> str:
+        """Return the file's text: one line a number, in natural order, so that a diff shows what changed."""
+        data = {
+            "version": _VERSION,
+            "pools": {p: _ordered(b) for p, b in sorted(self.pools.items()) if b},
+            "pins": {p: _ordered(b) for p, b in sorted(self.pins.items()) if b},
+        }
+        return json.dumps(data, indent=1) + "\n"
+
+    def save(self, path: Path) -> bool:
+        """Write the ledger atomically; returns False when the file already says the same."""
+        text = self.to_text()
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            return False
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(0o644)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return True
+
+
+def _ordered(book: dict[str, Any]) -> dict[str, Any]:
+    return dict(sorted(book.items(), key=lambda item: natural_key(item[0])))
+
+
+def _damaged(path: Path, text: str) -> InputError:
+    fix = "restore it from version control; without it every number would be given anew"
+    return InputError([Problem("ledger.damaged", path.name, text, fix, str(path), 1)])
+
+
+def _typed(path: Path, data: dict[str, Any], name: str, kind: type) -> dict[str, dict[str, Any]]:
+    books = data.get(name, {})
+    good = isinstance(books, dict) and all(
+        isinstance(book, dict) and all(type(value) is kind for value in book.values()) for book in books.values()
+    )
+    if not good:
+        raise _damaged(path, f"'{name}' does not hold {kind.__name__} values by pool and key")
+    if kind is int:
+        for pool, book in books.items():
+            if not pool.startswith("constant/") and len(set(book.values())) != len(book):
+                raise _damaged(path, f"pool '{pool}' gives one number to two names")
+            if any(value < 0 for value in book.values()):
+                raise _damaged(path, f"pool '{pool}' holds a negative number")
+    return {pool: dict(book) for pool, book in books.items()}

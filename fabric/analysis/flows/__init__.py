@@ -1,0 +1,1 @@
+"""Flow-level questions: fair shares, ECMP, patterns, failures, restores."""

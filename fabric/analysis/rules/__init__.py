@@ -1,0 +1,1 @@
+"""The rules, one module a subject; a rule is there by being written here."""
