@@ -114,9 +114,13 @@ class Ring:
                 times.append(stamp)
             self._headers["status"][self._next] = 0
             self._next = (self._next + 1) % self._blocks
-        if not frames:
-            return np.empty(0, self._dtype), np.empty(0, np.int64)
-        return np.concatenate(frames), np.concatenate(times)
+        # not np.concatenate: it would turn the fields' byte order round
+        joined = np.empty(sum(map(len, frames)), self._dtype)
+        at = 0
+        for piece in frames:
+            joined[at : at + len(piece)] = piece
+            at += len(piece)
+        return joined, np.concatenate(times) if times else np.empty(0, np.int64)
 
     def _block(self, index: int, count: int, first: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         start = index * _BLOCK_BYTES + first
