@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fabric.interop.natural import natural_key
+from fabric.hardware.ranges import natural_key
 from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE
 
 if TYPE_CHECKING:

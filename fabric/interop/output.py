@@ -1,0 +1,52 @@
+"""Put generated files somewhere: atomically into a folder, or onto standard output."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from fabric.problem import InputError, Problem
+
+
+def write_files(files: dict[str, str], folder: Path) -> list[Path]:
+    """Write each file atomically (temporary file beside it, then rename); returns the paths in order."""
+    written = []
+    for name, text in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+        except OSError as error:
+            fix = "choose another --out, or correct its rights"
+            raise InputError([Problem("output.write", str(path), f"cannot write: {error.strerror}", fix)]) from error
+        written.append(path)
+    return written
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file in one step, so that a reader never sees half of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def print_files(files: dict[str, str]) -> None:
+    """Print the first file, or all when they are YAML streams that may follow one another; name the rest on stderr."""
+    names = list(files)
+    if not names:
+        click.echo("nothing to write for this choice", err=True)
+        return
+    printed = names if all(name.endswith(".yaml") for name in names) else names[:1]
+    for name in printed:
+        click.echo(files[name], nl=False)
+    if len(names) > len(printed):
+        click.echo(f"also made with --out: {', '.join(names[len(printed) :])}", err=True)
