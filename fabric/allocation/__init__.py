@@ -1,0 +1,1 @@
+"""Numbers and addresses: given once, kept in the ledger."""

@@ -67,7 +67,9 @@ class Ledger:
             raise _damaged(path, f"is not a version {_VERSION} ledger")
         return cls(_typed(path, data, "pools", int), _typed(path, data, "pins", str))
 
-    def allocate(self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None) -> dict[str, int]:
+    def allocate(
+        self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None
+    ) -> dict[str, int]:
         """Return a number in 0..size-1 for each key, old ones unchanged; new ones get the lowest free, in natural order.
 
         `renamed` maps a new name to the name it had. Raises PoolExhaustedError.

@@ -33,7 +33,9 @@ def print_problems(problems: Iterable[Problem]) -> None:
             text = text.replace(f"{word}:", click.style(f"{word}:", fg=_COLOURS[word]), 1)
         click.echo(text, err=True)
     if counts:
-        click.echo(", ".join(f"{n} {word}{'s' if n != 1 and word != 'info' else ''}" for word, n in counts.items()), err=True)
+        click.echo(
+            ", ".join(f"{n} {word}{'s' if n != 1 and word != 'info' else ''}" for word, n in counts.items()), err=True
+        )
 
 
 def print_json(data: Any) -> None:
@@ -45,7 +47,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Lay out rows under a header in columns; numbers to the right, text to the left."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max([len(title), *(len(row[i]) for row in cells)]) for i, title in enumerate(header)]
-    numeric = [bool(cells) and all(row[i].replace(".", "", 1).replace(":", "", 1).isdigit() for row in cells) for i in range(len(header))]
+    numeric = [
+        bool(cells) and all(row[i].replace(".", "", 1).replace(":", "", 1).isdigit() for row in cells)
+        for i in range(len(header))
+    ]
 
     def line(values: Sequence[str]) -> str:
         return "  ".join(

@@ -1,0 +1,1 @@
+"""Switch and NIC profiles, data beside code."""

@@ -1,0 +1,1 @@
+"""What a person writes, typed, with the line of every value."""

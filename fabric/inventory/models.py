@@ -113,7 +113,9 @@ class SwitchClass(_Model):
     nos: Literal["sonic", "frr", "none"] | None = Field(None, description="default: the profile's")
     down: Zones | None = Field(None, description="ports towards servers (leaf) or leaves (spine): a zone, or a list")
     up: Zone | None = Field(None, description="ports towards spines")
-    asn: Annotated[int, Field(ge=1, le=4294967294)] | None = Field(None, description="first AS number, instead of the pool")
+    asn: Annotated[int, Field(ge=1, le=4294967294)] | None = Field(
+        None, description="first AS number, instead of the pool"
+    )
 
 
 class Fabric(_Model):

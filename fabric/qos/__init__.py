@@ -1,0 +1,1 @@
+"""RoCE classes, PFC, ECN and headroom."""

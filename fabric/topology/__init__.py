@@ -1,0 +1,1 @@
+"""Clos fabrics: placement of servers, uplinks, spines."""

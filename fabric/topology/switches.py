@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fabric.hardware.profiles import SwitchProfile, mode_speed, switch_models, switch_profile
@@ -25,6 +26,11 @@ class ClassPorts:
     ports: tuple[Port, ...]
     breakouts: tuple[Breakout, ...]
     zones: dict[tuple[str, int], tuple[Port, ...]]
+
+    @cached_property
+    def by_name(self) -> dict[tuple[str, int, str], Port]:
+        """Ports by (zone, speed, port name)."""
+        return {(zone, speed, port.name): port for (zone, speed), ports in self.zones.items() for port in ports}
 
     def capacity(self, zone: str, speed: int) -> int:
         """How many ports of that speed the zone has on one switch."""
@@ -63,7 +69,7 @@ class Draft:
         """The unused port of that name, if the zone and speed have it."""
         if name in self.used:
             return None
-        return next((p for p in self.ports.zones.get((zone, speed), ()) if p.name == name), None)
+        return self.ports.by_name.get((zone, speed, name))
 
 
 def class_ports(inventory: Inventory, path: Path_, spec: SwitchClass, problems: list[Problem]) -> ClassPorts | None:
@@ -118,7 +124,9 @@ def _claim(
             problems.append(inventory.problem("ports.cage", (*path, "ports"), subject, text, "correct the port list"))
         elif number in modes:
             text = f"cage {number} is already used by the '{modes[number][0]}' zone"
-            problems.append(inventory.problem("ports.zone", (*path, "ports"), subject, text, "give each cage to one zone"))
+            problems.append(
+                inventory.problem("ports.zone", (*path, "ports"), subject, text, "give each cage to one zone")
+            )
         elif zone.breakout not in cage.modes:
             odd = " (4x and 8x modes exist on odd cages only)" if number % 2 == 0 else ""
             text = f"cage {number} cannot be {zone.breakout}{odd}"
@@ -148,6 +156,8 @@ def _budget(
         in_pair = sum(count[number] for number in pair)
         if in_pair > profile.pipeline_logical_ports:
             names = " and ".join(f"E1/{number}" for number in pair)
-            text = f"{names} share a pipeline and ask for {in_pair} logical ports; it has {profile.pipeline_logical_ports}"
+            text = (
+                f"{names} share a pipeline and ask for {in_pair} logical ports; it has {profile.pipeline_logical_ports}"
+            )
             fix = "use a breakout with fewer ports on one of them"
             problems.append(inventory.problem("ports.pipeline", path, f"{profile.model} {names}", text, fix))

@@ -1,0 +1,108 @@
+"""AS numbers, loopbacks, VTEPs, management addresses, VNIs and VLANs of a site, all from the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fabric.allocation.addresses import host, usable
+from fabric.allocation.ledger import PoolExhaustedError
+from fabric.plan import PoolUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from ipaddress import IPv4Network
+
+    from fabric.allocation.ledger import Ledger
+    from fabric.inventory.load import Inventory, Path_
+    from fabric.inventory.models import Range
+    from fabric.problem import Problem
+
+_MOST_RD = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class TenantNumbers:
+    """A tenant's number (also in its RDs), its L3VNI and that VNI's VLAN."""
+
+    number: int
+    vni: int
+    vlan: int
+
+
+class Numbers:
+    """Takes numbers from the ledger; running out is a problem that names the pool and who holds it."""
+
+    def __init__(self, inventory: Inventory, ledger: Ledger, problems: list[Problem]) -> None:
+        self.inventory, self.ledger, self.problems = inventory, ledger, problems
+        self.pools = inventory.site.pools
+        self._uses: list[tuple[str, str, int]] = []
+
+    def take(
+        self, pool: str, keys: Iterable[str], size: int, path: Path_, renamed: dict[str, str] | None = None
+    ) -> dict[str, int]:
+        """Numbers for keys; an exhausted pool becomes a problem at `path` and zeros."""
+        wanted = list(keys)
+        try:
+            return self.ledger.allocate(pool, wanted, size, renamed)
+        except PoolExhaustedError as error:
+            fix = "enlarge the pool"
+            if error.retired:
+                fix += ", or give back the numbers of removed names with `kvfabric plan SITE --forget`"
+            self.problems.append(self.inventory.problem("pools.exhausted", path, f"pool {pool}", error.text, fix))
+            return dict.fromkeys(wanted, 0)
+
+    def addresses(
+        self, pool: str, field: str, keys: Iterable[str], renamed: dict[str, str] | None = None
+    ) -> dict[str, str]:
+        """One address (without length) a key from the pool of `pools.<field>`."""
+        network: IPv4Network = getattr(self.pools, field)
+        size = usable(network)
+        numbers = self.take(pool, keys, size, ("pools", field), renamed)
+        self._uses.append((pool, str(network), size))
+        return {key: host(network, number + 1) for key, number in numbers.items()}
+
+    def range(
+        self, pool: str, field: str, keys: Iterable[str], renamed: dict[str, str] | None = None
+    ) -> dict[str, int]:
+        """One number a key from the range of `pools.<field>`."""
+        span: Range = getattr(self.pools, field)
+        size = span.last - span.first + 1
+        numbers = self.take(pool, keys, size, ("pools", field), renamed)
+        self._uses.append((pool, f"{span.first}-{span.last}", size))
+        return {key: span.first + number for key, number in numbers.items()}
+
+    def pairs(self, pool: str, field: str, network: IPv4Network, keys: Iterable[str], path: Path_) -> dict[str, int]:
+        """The number of a /31 for each key in a pool of point-to-point links."""
+        del field
+        size = network.num_addresses // 2
+        numbers = self.take(pool, keys, size, path)
+        self._uses.append((pool, str(network), size))
+        return numbers
+
+    @cached_property
+    def tenants(self) -> dict[str, TenantNumbers]:
+        """Every tenant's numbers. The VNI is `vni_step` x number, so the number is also the VNI's short name."""
+        site = self.inventory.site
+        renamed = {name: spec.was for name, spec in site.tenants.items() if spec.was}
+        numbers = self.take("tenant", site.tenants, _MOST_RD, ("tenants",), renamed)
+        vlans = self.range("vlan", "vlans", site.tenants, renamed)
+        return {
+            name: TenantNumbers(number + 1, self.pools.vni_step * (number + 1), vlans[name])
+            for name, number in numbers.items()
+        }
+
+    @cached_property
+    def renamed_servers(self) -> dict[str, str]:
+        """New server name to the name it had, for classes that say `was`."""
+        return {
+            f"{name}-{n:0{spec.digits}d}": f"{spec.was}-{n:0{spec.digits}d}"
+            for name, spec in self.inventory.site.servers.items()
+            if spec.was
+            for n in range(1, spec.count + 1)
+        }
+
+    def uses(self) -> list[PoolUse]:
+        """How full each pool is, retired numbers counted."""
+        return [PoolUse(name, text, len(self.ledger.pools.get(name, {})), size) for name, text, size in self._uses]

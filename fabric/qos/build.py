@@ -1,0 +1,104 @@
+"""RoCE classes, PFC, ECN and headroom of a fabric, from the inventory's few words and the switch's silicon table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fabric.plan import Headroom, Qos, TrafficClass
+from fabric.problem import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fabric.hardware.profiles import SwitchProfile
+    from fabric.inventory.load import Inventory
+    from fabric.inventory.models import Roce
+    from fabric.problem import Problem
+
+WATCHDOG_POLL_MS = 200
+_DSCPS = range(64)
+
+
+def traffic_classes(roce: Roce) -> tuple[TrafficClass, ...]:
+    """The three classes: lossless RDMA, congestion notification (strict), and all other traffic in queue 0."""
+    queue = roce.priority if roce.queue is None else roce.queue
+    lossless = TrafficClass(
+        roce.name,
+        (roce.dscp,),
+        roce.priority,
+        queue,
+        True,
+        roce.weight,
+        roce.ecn.min,
+        roce.ecn.max,
+        roce.ecn.probability,
+    )
+    notify = TrafficClass("cnp", (roce.cnp_dscp,), roce.cnp_queue, roce.cnp_queue, False, 0)
+    rest = tuple(dscp for dscp in _DSCPS if dscp not in (roce.dscp, roce.cnp_dscp))
+    return (lossless, notify, TrafficClass("default", rest, 0, 0, False, 100 - roce.weight))
+
+
+def build_qos(
+    inventory: Inventory,
+    fabric: str,
+    profiles: Iterable[SwitchProfile],
+    ports: Iterable[tuple[int, int]],
+    problems: list[Problem],
+) -> Qos | None:
+    """Return a fabric's QoS; `ports` are the (speed Gb/s, cable m) of its lossless ports. Adds problems it finds."""
+    roce = inventory.site.roce
+    _check(inventory, roce, problems)
+    profile = max(profiles, key=lambda p: len(p.headroom))
+    rows: dict[tuple[int, int], Headroom] = {}
+    for speed, length in sorted(set(ports)):
+        fitting = [row for row in profile.headroom if row.speed == speed and row.cable_m >= length]
+        if not fitting:
+            text = f"no headroom figure for {speed}G over {length} m on {profile.model}"
+            fix = "shorten the cable, or add a row to the hardware profile"
+            problems.append(inventory.problem("qos.headroom", ("cables",), f"fabric {fabric}", text, fix))
+            continue
+        row = min(fitting, key=lambda r: r.cable_m)
+        rows[row.speed, row.cable_m] = row
+    return Qos(
+        classes=traffic_classes(roce),
+        watchdog_detection_ms=roce.watchdog,
+        watchdog_restoration_ms=roce.restoration,
+        watchdog_poll_ms=min(WATCHDOG_POLL_MS, max(100, roce.watchdog)),
+        watchdog_action=roce.watchdog_action,
+        headroom=tuple(rows[key] for key in sorted(rows)),
+        pool_size=profile.pool_size,
+        pool_xoff=profile.pool_xoff,
+        hash_qpn=roce.qpn_hash and profile.features.get("qpn_hash", False),
+    )
+
+
+def _check(inventory: Inventory, roce: Roce, problems: list[Problem]) -> None:
+    def bad(rule: str, field: str, text: str, fix: str) -> None:
+        problem = inventory.problem(rule, ("roce", *field.split(".")), "roce", text, fix)
+        if problem not in problems:
+            problems.append(problem)
+
+    queue = roce.priority if roce.queue is None else roce.queue
+    if roce.dscp == roce.cnp_dscp:
+        bad("qos.dscp", "cnp_dscp", f"DSCP {roce.dscp} is both RDMA and CNP", "give CNP its own DSCP, usually 48")
+    if queue == roce.cnp_queue:
+        bad("qos.queue", "cnp_queue", f"queue {queue} is both RDMA and CNP", "give CNP its own queue, usually 6")
+    if 0 in (queue, roce.priority):
+        bad("qos.queue", "priority", "queue and priority 0 carry all other traffic", "use priority 3")
+    if roce.ecn.min >= roce.ecn.max:
+        bad("qos.ecn", "ecn.min", f"ECN minimum {roce.ecn.min} is not below the maximum {roce.ecn.max}", "lower min")
+    if not 100 <= roce.watchdog <= 5000:
+        bad("qos.watchdog", "watchdog", f"{roce.watchdog} ms is outside 100 to 5000 ms", "use 200ms")
+    if not 100 <= roce.restoration <= 60000:
+        bad("qos.watchdog", "restoration", f"{roce.restoration} ms is outside 100 to 60000 ms", "use 400ms")
+    if roce.restoration < roce.watchdog:
+        problem = inventory.problem(
+            "qos.watchdog",
+            ("roce",),
+            "roce",
+            "the watchdog restores sooner than it detects: it will flap",
+            "set restoration to twice the detection time",
+            Severity.WARNING,
+        )
+        if problem not in problems:
+            problems.append(problem)
