@@ -68,7 +68,7 @@ def _value(node: yaml.Node, depth: int) -> Any:
         return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_value(child, depth + 1) for child in node.value]
-    return yaml.SafeLoader("").construct_object(node)  # type: ignore[no-untyped-call]
+    return yaml.SafeLoader("").construct_object(node)
 
 
 def dig(data: Any, *keys: str) -> Any:
