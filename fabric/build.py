@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fabric.allocation.ledger import Ledger
 from fabric.inventory.load import LEDGER_NAME, Inventory, load_inventory
 from fabric.problem import InputError, Problem, Severity
+from fabric.resources import data_folder
 from fabric.site import SiteBuilder
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class PlannedSite:
     def save_ledger(self) -> bool:
         """Write the ledger beside the inventory; False when nothing changed."""
         return self.ledger.save(self.ledger_path)
+
+    def keep_ledger(self) -> str:
+        """Write the ledger unless the site is a shipped example, which stays as it is; returns what was done."""
+        if self.inventory.folder.resolve().is_relative_to(data_folder("inventories").resolve()):
+            return "shipped example, no ledger kept"
+        return f"{self.ledger_path} {'written' if self.save_ledger() else 'unchanged'}"
 
 
 def plan_site(name: str | Path, *, forget_retired: bool = False) -> PlannedSite:

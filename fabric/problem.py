@@ -42,7 +42,7 @@ class Problem:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else f"{self.file}: " if self.file else ""
-        field = f"{self.field}: " if self.field else ""
+        field = f"{self.field}: " if self.field and self.field != self.subject else ""
         fix = f"\n    fix: {self.fix}" if self.fix else ""
         return f"{where}{self.severity.value}: {field}{self.subject}: {self.text} [{self.rule}]{fix}"
 

@@ -212,7 +212,7 @@ def _explain(inventory: Inventory, errors: Iterable[ErrorDetails]) -> list[Probl
         name = ".".join(map(str, path)) or "site"
         if error["type"] == "missing":
             missing = str(error["loc"][-1])
-            name, text, fix = name, f"'{missing}' is missing", f"add `{missing}:`"
+            text, fix = f"'{missing}' is missing", f"add `{missing}:`"
         problem = inventory.problem(rule, path, name, text, fix)
         problems.setdefault((name, text, problem.line), problem)
     return sorted(problems.values(), key=lambda p: (p.file, p.line, p.field))
@@ -232,7 +232,7 @@ def _document_path(inventory: Inventory, location: tuple[str | int, ...]) -> Pat
 def _words(error: ErrorDetails) -> tuple[str, str, str]:
     kind, message = error["type"], error["msg"]
     given = error.get("input")
-    shown = repr(given) if isinstance(given, str | int | float | bool) else type(given).__name__
+    shown = _shown(given)
     if kind == "extra_forbidden":
         key = str(error["loc"][-1])
         return "inventory.unknown-field", f"'{key}' is not a field here", _close_field(key, error["loc"][:-1])
@@ -243,7 +243,32 @@ def _words(error: ErrorDetails) -> tuple[str, str, str]:
         return "inventory.value", message.removeprefix("Value error, "), ""
     if kind == "string_pattern_mismatch":
         return "inventory.name", f"{shown} does not have the form {message.partition('pattern ')[2]}", ""
-    return f"inventory.{kind.replace('_', '-')}", f"{message} (given {shown})", ""
+    rule = f"inventory.{kind.replace('_', '-')}"
+    if kind in _KINDS:
+        return rule, f"must be {_KINDS[kind]}, not {shown}", ""
+    return rule, f"{message[:1].lower()}{message[1:]}, not {shown}", ""
+
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "dict_type": "a map of `name: value` lines",
+    "model_type": "a map of `name: value` lines",
+    "model_attributes_type": "a map of `name: value` lines",
+}
+
+
+def _shown(given: object) -> str:
+    if given is None:
+        return "nothing"
+    if isinstance(given, str | int | float | bool):
+        text = repr(given)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return "a list" if isinstance(given, list) else "a map" if isinstance(given, dict) else "this value"
 
 
 def _close_field(key: str, location: tuple[str | int, ...]) -> str:

@@ -10,7 +10,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from fabric.hardware.ranges import expand_hosts, parse_ports
 
@@ -77,10 +77,27 @@ def _hosts(value: object) -> object:
     return patterns
 
 
+def _prefix(value: object) -> object:
+    if isinstance(value, IPv4Network):
+        return value
+    try:
+        return IPv4Network(str(value), strict=True)
+    except ValueError:
+        pass
+    try:
+        meant = IPv4Network(str(value), strict=False)
+    except ValueError:
+        message = f"'{value}' is not an IPv4 prefix such as 10.1.0.0/16"
+        raise ValueError(message) from None
+    message = f"'{value}' has host bits set: the prefix is {meant}"
+    raise ValueError(message)
+
+
 def _one_or_more(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
+Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
 Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
 Seconds = Annotated[int, BeforeValidator(_seconds)]
 ByteSize = Annotated[int, BeforeValidator(_bytes)]
@@ -179,14 +196,14 @@ class Edge(_Model):
 
     asn: Annotated[int, Field(ge=1, le=4294967294)]
     count: Annotated[int, Field(ge=1, le=16)] = 1
-    links: IPv4Network = Field(IPv4Network("172.30.16.0/22"), description="/31s towards the gateways")
+    links: Prefix = Field(IPv4Network("172.30.16.0/22"), description="/31s towards the gateways")
 
 
 class Expose(_Model):
     """What the outside sees of a tenant."""
 
     mode: Mode
-    public: IPv4Network
+    public: Prefix
     private: IPv4Network | str | None = Field(None, description="prefix or server; default: the tenant's subnets")
     tcp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
     udp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
@@ -198,15 +215,21 @@ class Expose(_Model):
 class SubnetSpec(_Model):
     """A subnet with its fabric said."""
 
-    prefix: IPv4Network
+    prefix: Prefix
     fabric: Name
+
+
+TenantSubnet = Annotated[
+    Annotated[Prefix, Tag("prefix")] | Annotated[SubnetSpec, Tag("spec")],
+    Discriminator(lambda value: "spec" if isinstance(value, dict | SubnetSpec) else "prefix"),
+]
 
 
 class Tenant(_Model):
     """A tenant: who is in it, its addresses, its peers, and what it shows to the outside."""
 
     servers: Hosts = Field(default_factory=list, description="compute-[001-016], or compute-001:be for one NIC group")
-    subnets: dict[Name, IPv4Network | SubnetSpec] = Field(
+    subnets: dict[Name, TenantSubnet] = Field(
         default_factory=dict, description="by fabric name, or `default` for the only fabric the tenant has ports in"
     )
     peers: list[TenantName] = Field(default_factory=list)
@@ -241,11 +264,11 @@ NumberRange = Annotated[Range, BeforeValidator(_range)]
 class Pools(_Model):
     """Where numbers and addresses come from."""
 
-    management: IPv4Network = IPv4Network("172.30.0.0/21")
-    loopbacks: IPv4Network = IPv4Network("172.30.8.0/22")
-    vteps: IPv4Network = IPv4Network("172.30.12.0/22")
-    links: IPv4Network = IPv4Network("172.30.128.0/17")
-    gateway_links: IPv4Network = IPv4Network("172.30.20.0/22")
+    management: Prefix = IPv4Network("172.30.0.0/21")
+    loopbacks: Prefix = IPv4Network("172.30.8.0/22")
+    vteps: Prefix = IPv4Network("172.30.12.0/22")
+    links: Prefix = IPv4Network("172.30.128.0/17")
+    gateway_links: Prefix = IPv4Network("172.30.20.0/22")
     spine_asn: NumberRange = Range(first=65001, last=65099)
     leaf_asn: NumberRange = Range(first=65101, last=65533)
     gateway_asn: Annotated[int, Field(ge=1, le=4294967294)] = 65534

@@ -1,0 +1,65 @@
+# Everything a fresh Debian 12 machine needs is installed by these targets; nothing else has to be typed.
+#   make demo           plan, check, render and cable files of xoc-256, then a short acceptance in the embedded lab
+#   make demo LAB=no    only the offline part (seconds)
+#   make test           style, types and every test, lab included
+#   make test LAB=no    without booting the lab
+.DELETE_ON_ERROR:
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+LAB ?= yes
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTHON ?= python3
+# real tools that check what we write: FRR, nftables, YANG, and what makes the embedded lab
+PACKAGES := python3-venv frr frr-pythontools nftables conntrack iproute2 iputils-ping openssh-client openssh-server
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+.PHONY: help
+help:
+	@sed -n '2,5s/^#   //p' Makefile
+
+.PHONY: packages
+packages:
+	@if command -v apt-get >/dev/null && ! dpkg -s $(PACKAGES) >/dev/null 2>&1; then \
+	  echo "installing: $(PACKAGES)" >&2; \
+	  $(SUDO) apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null; \
+	  DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get -qq -o DPkg::Lock::Timeout=300 install -y $(PACKAGES) >/dev/null; \
+	fi
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(MAKE) --no-print-directory packages
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c requirements.lock -e '.[dev,external]'
+	@touch $@
+
+.PHONY: install
+install: $(STAMP)
+
+.PHONY: demo
+demo: install
+	@$(BIN)/kvfabric build xoc-256 --out out --force
+	@if [ "$(LAB)" = yes ]; then $(BIN)/python -m labs.demo --out out; fi
+
+.PHONY: lint
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+.PHONY: test
+test: lint
+	@$(BIN)/python -m pytest -q $(if $(filter no,$(LAB)),-m 'not lab and not hardware',-m 'not hardware')
+
+.PHONY: bench
+bench: install
+	@for file in tests/benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+.PHONY: lock
+lock: install
+	@$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

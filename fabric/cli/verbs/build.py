@@ -1,0 +1,32 @@
+"""`kvfabric build`: the whole output folder of a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+from fabric.cli.output import print_problems
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  kvfabric build xoc-256 --out out            everything, below out/xoc-256
+  kvfabric build my-site --out out --external  and ask YANG, vtysh and nft too
+"""
+)
+@click.argument("site")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Writes DIR/<site>/...")
+@click.option("--external", is_flag=True, help="Run the outside validators on what was written.")
+@click.option("--force", is_flag=True, help="Exit 0 even when the check has findings; they are still shown.")
+@click.pass_context
+def command(ctx: click.Context, site: str, out: Path, external: bool, force: bool) -> None:
+    """Plan, check and render SITE, write its cable files, and remember its numbers in the ledger."""
+    from fabric.output_folder import build_output
+
+    built = build_output(site, out, external=external, progress=lambda text: click.echo(text, err=True))
+    click.echo(built.text)
+    print_problems(built.findings)
+    ctx.exit(EXIT_PASS if force or not built.failed else EXIT_FAILED)

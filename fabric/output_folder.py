@@ -1,0 +1,71 @@
+"""The output folder of a site: plan, configurations, cable files, diagram and findings, each written atomically."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric.build import plan_site
+from fabric.problem import Problem, Severity
+from fabric.summary import as_text, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+CABLE_FORMATS = ("connectivity-map", "netbox", "wiring", "labels", "bom", "ports")
+
+
+@dataclass(frozen=True)
+class BuiltSite:
+    """What `build_output` wrote and found."""
+
+    folder: Path
+    text: str
+    findings: tuple[Problem, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a finding is an error."""
+        return any(finding.severity is Severity.ERROR for finding in self.findings)
+
+
+def build_output(site: str, out: Path, *, external: bool, progress: Callable[[str], None]) -> BuiltSite:
+    """Write `out/<site>/`: plan.json, configs/, cables/, diagram.svg, findings.json. Raises InputError."""
+    from fabric.analysis.check import check_rendered
+    from fabric.interop.diagram import draw_svg
+    from fabric.interop.formats import write
+    from fabric.interop.output import write_files, write_text
+    from fabric.render.registry import render_site
+    from fabric.render.writer import write_tree
+
+    start = time.perf_counter()
+    planned = plan_site(site)
+    plan = planned.plan
+    folder = out / plan.site
+    folder.mkdir(parents=True, exist_ok=True)
+    progress(
+        f"planned {plan.site}: {len(plan.switches)} switches, {len(plan.servers)} servers, {len(plan.links)} links"
+    )
+    rendered = dict(render_site(plan))
+    written = write_tree(folder / "configs", rendered.items())
+    progress(f"rendered {len(rendered)} devices, {len(written.written)} files written, {written.unchanged} unchanged")
+    findings = [*planned.problems, *check_rendered(plan, rendered, external=external, folder=folder / "configs")]
+    write_text(folder / "plan.json", json.dumps(plan.to_dict(), indent=1) + "\n")
+    write_text(folder / "findings.json", json.dumps([f.to_dict() for f in findings], indent=1) + "\n")
+    for name in CABLE_FORMATS:
+        write_files(write(plan, name), folder / "cables")
+    write_text(folder / "diagram.svg", draw_svg(plan))
+    note = planned.keep_ledger()
+    progress(f"cable files and diagram written; {note}")
+    seconds = time.perf_counter() - start
+    text = f"{as_text(summarise(plan))}\n\n{_verdict(findings)}\n{folder} is complete ({seconds:.1f} s)"
+    return BuiltSite(folder, text, tuple(findings))
+
+
+def _verdict(findings: list[Problem]) -> str:
+    counts = {severity: sum(f.severity is severity for f in findings) for severity in Severity}
+    parts = ", ".join(f"{n} {severity.value}" for severity, n in counts.items() if n)
+    return f"findings: {parts or 'none'}"

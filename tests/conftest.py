@@ -1,0 +1,49 @@
+"""Shared fixtures: the shipped sites as plans, the outside data folder, and a way to run the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabric.build import load_plan
+from fabric.plan import Plan
+from fabric.resources import data_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIPPED = sorted(path.name for path in data_folder("inventories").iterdir() if path.is_dir())
+
+
+@pytest.fixture(scope="session")
+def external_data() -> Path:
+    """The folder of outside data; skips the test, with the reason, where it is absent."""
+    folder = Path(os.environ.get("KVFABRIC_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no outside data at {folder} (set KVFABRIC_EXTERNAL_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def xoc_256() -> Plan:
+    return load_plan("xoc-256")
+
+
+@pytest.fixture(scope="session")
+def lab_plan() -> Plan:
+    return load_plan("lab")
+
+
+def run_cli(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run kvfabric as a user does, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", "from fabric.cli.main import main; main()", *args],
+        capture_output=True,
+        text=True,
+        cwd=cwd or ROOT,
+        env={**os.environ, **(env or {})},
+        timeout=120,
+        check=False,
+    )
