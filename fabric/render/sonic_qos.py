@@ -1,0 +1,196 @@
+"""SONiC tables of QoS: classes, PFC, ECN, buffers and the PFC watchdog, from the fabric's `Qos`.
+
+The names of lossless profiles and priority-group ranges are those that SONiC's buffer manager works out itself
+(traditional model): it re-points a group that is bound to a profile of another name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fabric.plan import FABRIC_LINK
+from fabric.problem import InputError, Problem
+from fabric.render.frr_view import site_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fabric.plan import Headroom, Plan, Port, Qos, Switch, TrafficClass
+    from fabric.render.sonic_json import Row, Table, Tables
+
+MAP = "AZURE"
+_PRIORITIES = range(8)
+_INGRESS_POOL, _EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
+_LOSSY_PG, _LOSSY_QUEUE, _LOSSLESS_QUEUE = "ingress_lossy_profile", "egress_lossy_profile", "egress_lossless_profile"
+# bytes of a lossy queue's guaranteed minimum: one cell-rounded standard frame
+_LOSSY_MINIMUM = 1778
+
+
+def qos_tables(plan: Plan, switch: Switch) -> Tables:
+    """Return the QoS and buffer tables; none where the fabric has no RDMA class."""
+    qos = plan.fabrics[switch.fabric].qos
+    if qos is None:
+        return {}
+    return _maps(qos) | _schedulers(qos) | _profiles(qos) | _port_tables(plan, switch, qos)
+
+
+def _maps(qos: Qos) -> Tables:
+    to_queue = {str(p): str(p) for p in _PRIORITIES}
+    to_group = {str(p): "0" for p in _PRIORITIES}
+    pfc_to_queue = {str(p): str(p) for p in _PRIORITIES}
+    to_tc = {str(dscp): "0" for dscp in range(64)}
+    for item in qos.classes:
+        to_queue[str(item.priority)] = str(item.queue)
+        to_tc |= {str(dscp): str(item.priority) for dscp in item.dscp}
+        if item.lossless:
+            to_group[str(item.priority)] = str(item.priority)
+            pfc_to_queue[str(item.priority)] = str(item.queue)
+    return {
+        "DSCP_TO_TC_MAP": {MAP: to_tc},
+        "TC_TO_QUEUE_MAP": {MAP: to_queue},
+        "TC_TO_PRIORITY_GROUP_MAP": {MAP: to_group},
+        "MAP_PFC_PRIORITY_TO_QUEUE": {MAP: pfc_to_queue},
+    }
+
+
+def _schedulers(qos: Qos) -> Tables:
+    rows: Table = {}
+    marks: Table = {}
+    for item in qos.classes:
+        rows[_scheduler(item)] = {"type": "DWRR", "weight": str(item.weight)} if item.weight else {"type": "STRICT"}
+        if item.ecn_max:
+            marks[_mark(item)] = _wred(item)
+    return {"SCHEDULER": rows, "WRED_PROFILE": marks}
+
+
+def _scheduler(item: TrafficClass) -> str:
+    return f"scheduler.{item.name}"
+
+
+def _mark(item: TrafficClass) -> str:
+    return f"{MAP}_{item.name.upper()}"
+
+
+def _wred(item: TrafficClass) -> Row:
+    """Mark with ECN, for any colour, between the two thresholds."""
+    row = {"ecn": "ecn_all"}
+    for colour in ("green", "yellow", "red"):
+        row |= {
+            f"wred_{colour}_enable": "true",
+            f"{colour}_min_threshold": str(item.ecn_min),
+            f"{colour}_max_threshold": str(item.ecn_max),
+            f"{colour}_drop_probability": str(item.ecn_probability),
+        }
+    return row
+
+
+def _profile_name(row: Headroom) -> str:
+    return f"pg_lossless_{row.speed * 1000}_{row.cable_m}m_profile"
+
+
+def _profiles(qos: Qos) -> Tables:
+    size = str(qos.pool_size)
+    profiles: Table = {
+        _LOSSY_PG: {"pool": _INGRESS_POOL, "size": "0", "static_th": size},
+        _LOSSLESS_QUEUE: {"pool": _EGRESS_POOL, "size": "0", "static_th": size},
+        _LOSSY_QUEUE: {"pool": _EGRESS_POOL, "size": str(_LOSSY_MINIMUM), "dynamic_th": "0"},
+    }
+    for row in qos.headroom:
+        profiles[_profile_name(row)] = {
+            "pool": _INGRESS_POOL,
+            "size": str(row.size),
+            "xon": str(row.xon),
+            "xoff": str(row.xoff),
+            "xon_offset": str(row.xon_offset),
+            "dynamic_th": "0",
+        }
+    return {
+        "BUFFER_POOL": {
+            _INGRESS_POOL: {"type": "ingress", "mode": "dynamic", "size": size, "xoff": str(qos.pool_xoff)},
+            _EGRESS_POOL: {"type": "egress", "mode": "static", "size": size},
+        },
+        "BUFFER_PROFILE": profiles,
+    }
+
+
+def _port_tables(plan: Plan, switch: Switch, qos: Qos) -> Tables:
+    """Bind every used port to the classes; PFC and its watchdog only where RDMA goes."""
+    lossless = sorted(item.priority for item in qos.lossless)
+    enabled = ",".join(map(str, lossless))
+    groups = runs(lossless)
+    lossy_queues = runs(q for q in _PRIORITIES if q not in {item.queue for item in qos.lossless})
+    rdma = site_view(plan).rdma_links
+    tables: Tables = {
+        "PORT_QOS_MAP": {"global": {"dscp_to_tc_map": MAP}},
+        "QUEUE": {},
+        "BUFFER_PG": {},
+        "BUFFER_QUEUE": {},
+        "CABLE_LENGTH": {MAP: _cables(plan, switch, qos)},
+        "PFC_WD": {"GLOBAL": {"POLL_INTERVAL": str(qos.watchdog_poll_ms)}},
+    }
+    bound = {"dscp_to_tc_map": MAP, "tc_to_queue_map": MAP, "tc_to_pg_map": MAP, "pfc_to_queue_map": MAP}
+    watchdog = {
+        "action": qos.watchdog_action,
+        "detection_time": str(qos.watchdog_detection_ms),
+        "restoration_time": str(qos.watchdog_restoration_ms),
+    }
+    queues = {str(item.queue): _queue(item) for item in qos.classes}
+    for port in switch.ports:
+        link = plan.links.get(port.link)
+        if link is None:
+            continue
+        name = port.interface
+        pfc = link.kind == FABRIC_LINK or link.id in rdma
+        tables["PORT_QOS_MAP"][name] = bound | ({"pfc_enable": enabled, "pfcwd_sw_enable": enabled} if pfc else {})
+        tables["QUEUE"] |= {f"{name}|{queue}": row for queue, row in queues.items()}
+        tables["BUFFER_PG"][f"{name}|0"] = {"profile": _LOSSY_PG}
+        tables["BUFFER_QUEUE"] |= {f"{name}|{run}": {"profile": _LOSSY_QUEUE} for run in lossy_queues}
+        tables["BUFFER_QUEUE"] |= {
+            f"{name}|{run}": {"profile": _LOSSLESS_QUEUE} for run in runs(i.queue for i in qos.lossless)
+        }
+        if pfc:
+            profile = _profile_name(headroom(qos, port, link.length_m, switch.name))
+            tables["BUFFER_PG"] |= {f"{name}|{run}": {"profile": profile} for run in groups}
+            tables["PFC_WD"][name] = watchdog
+    return tables
+
+
+def _queue(item: TrafficClass) -> Row:
+    row = {"scheduler": _scheduler(item)}
+    return row | {"wred_profile": _mark(item)} if item.ecn_max else row
+
+
+def headroom(qos: Qos, port: Port, length_m: int, device: str) -> Headroom:
+    """Return the headroom row of a port: the shortest listed cable that is long enough. InputError when none is."""
+    fitting = [row for row in qos.headroom if row.speed == port.speed and row.cable_m >= length_m]
+    if not fitting:
+        text = f"no headroom figure for {port.speed}G over {length_m} m"
+        fix = "add the speed and cable length to the switch model's buffer table, or shorten the cable"
+        raise InputError([Problem("render.headroom", f"{device} {port.name}", text, fix)])
+    return min(fitting, key=lambda row: row.cable_m)
+
+
+def _cables(plan: Plan, switch: Switch, qos: Qos) -> Row:
+    """The cable length of every port as the buffer manager must see it: a length that the profiles are named for."""
+    listed: dict[int, list[int]] = {}
+    for row in qos.headroom:
+        listed.setdefault(row.speed, []).append(row.cable_m)
+    shortest = min((row.cable_m for row in qos.headroom), default=5)
+    cables: dict[str, str] = {}
+    for port in switch.ports:
+        link = plan.links.get(port.link)
+        lengths = sorted(listed.get(port.speed, ()))
+        length = next((m for m in lengths if link and m >= link.length_m), lengths[0] if lengths else shortest)
+        cables[port.interface] = f"{length}m"
+    return dict(cables)
+
+
+def runs(numbers: Iterable[int]) -> list[str]:
+    """Write numbers as runs, as SONiC's buffer manager does: 3 alone is `3`, 3 and 4 are `3-4`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [f"{a}-{b}" if b > a else str(a) for a, b in found]
