@@ -1,4 +1,4 @@
-"""The kernel's nftables by `nft -c`: syntax, references, and whether the kernel has every expression. Changes nothing."""
+"""The kernel's nftables by `nft -c`: syntax, references, whether the kernel has every expression; changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the validators' reference data is: KVFABRIC_EXTERNAL_DATA, else the folder `shared/data` beside the checkout."""
+"""Where the reference data of validators is: KVFABRIC_EXTERNAL_DATA, else `shared/data` beside the checkout."""
 
 from __future__ import annotations
 
