@@ -243,11 +243,17 @@ class DeviceBuilder:
                 mac=stable_mac(self.site.site, draft.name),
                 ports=_ports(draft),
                 breakouts=draft.ports.breakouts,
-                vrfs=tuple(f"Vrf-{t}" for t in self.site.tenants if t in self._vrfs.get(draft.name, ())),
+                vrfs=self._present(draft.name, fabric.name),
                 managed=fabric.spec.managed,
                 rack=self.builder.racks.get(draft.name, ""),
                 index=draft.index,
             )
+
+    def _present(self, leaf: str, fabric: str) -> tuple[str, ...]:
+        """The VRFs of a leaf: tenants with ports there, and their peers', whose routes are leaked on the spot."""
+        home = self._vrfs.get(leaf, set())
+        peers = {peer for tenant in home for peer in self.builder.peers[tenant] if (peer, fabric) in self.builder.books}
+        return tuple(f"Vrf-{tenant}" for tenant in self.site.tenants if tenant in home | peers)
 
     def _renamed_switches(self, drafts: list[tuple[FabricDraft, Draft]]) -> dict[str, str]:
         renamed = dict(self.numbers.renamed_servers)
