@@ -41,7 +41,7 @@ def base_tables(plan: Plan, switch: Switch) -> Tables:
         "DEVICE_METADATA": {"localhost": _metadata(switch)},
         "DEVICE_NEIGHBOR": neighbors,
         "DEVICE_NEIGHBOR_METADATA": metadata,
-        "FEATURE": {name: {"state": "enabled"} for name in ("bgp", "lldp", "swss", "syncd", "teamd")},
+        "FEATURE": {name: {"state": "enabled"} for name in ("bgp", "lldp")},
         "FLEX_COUNTER_TABLE": {
             name: {"FLEX_COUNTER_STATUS": "enable"} | ({"POLL_INTERVAL": interval} if interval else {})
             for name, interval in _COUNTERS.items()
@@ -118,11 +118,11 @@ def _management(plan: Plan, switch: Switch) -> Tables:
     """The management port in a VRF of its own, so that a management route is never a way for the fabric."""
     tables: Tables = {}
     if switch.management:
-        gateway = str(next(IPv4Interface(switch.management).network.hosts()))
-        row: Row = {} if gateway == switch.management.partition("/")[0] else {"gwaddr": gateway}
+        # by convention the management network's router has its last address; the model wants one to be named
+        gateway = str(IPv4Interface(switch.management).network[-2])
         tables |= {
             "MGMT_PORT": {"eth0": {"alias": "eth0", "admin_status": "up"}},
-            "MGMT_INTERFACE": {f"eth0|{switch.management}": row},
+            "MGMT_INTERFACE": {f"eth0|{switch.management}": {"gwaddr": gateway}},
             "MGMT_VRF_CONFIG": {"vrf_global": {"mgmtVrfEnabled": "true"}},
         }
     ntp, syslog, dns = (plan.settings.get(name, ()) for name in ("ntp", "syslog", "dns"))

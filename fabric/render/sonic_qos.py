@@ -6,11 +6,14 @@ The names of lossless profiles and priority-group ranges are those that SONiC's 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fabric.plan import FABRIC_LINK
 from fabric.problem import InputError, Problem
 from fabric.render.frr_view import site_view
+from fabric.render.sonic_json import share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +25,8 @@ MAP = "AZURE"
 _PRIORITIES = range(8)
 _INGRESS_POOL, _EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
 _LOSSY_PG, _LOSSY_QUEUE, _LOSSLESS_QUEUE = "ingress_lossy_profile", "egress_lossy_profile", "egress_lossless_profile"
+# Tomahawk 5 divides its buffer between two traffic managers: nothing can hold more than the half of its own
+_TRAFFIC_MANAGERS = 2
 # bytes of a lossy queue's guaranteed minimum: one cell-rounded standard frame
 _LOSSY_MINIMUM = 1778
 
@@ -89,10 +94,10 @@ def _profile_name(row: Headroom) -> str:
 
 
 def _profiles(qos: Qos) -> Tables:
-    size = str(qos.pool_size)
+    size, most = str(qos.pool_size), str(qos.pool_size // _TRAFFIC_MANAGERS)
     profiles: Table = {
-        _LOSSY_PG: {"pool": _INGRESS_POOL, "size": "0", "static_th": size},
-        _LOSSLESS_QUEUE: {"pool": _EGRESS_POOL, "size": "0", "static_th": size},
+        _LOSSY_PG: {"pool": _INGRESS_POOL, "size": "0", "static_th": most},
+        _LOSSLESS_QUEUE: {"pool": _EGRESS_POOL, "size": "0", "static_th": most},
         _LOSSY_QUEUE: {"pool": _EGRESS_POOL, "size": str(_LOSSY_MINIMUM), "dynamic_th": "0"},
     }
     for row in qos.headroom:
@@ -113,46 +118,80 @@ def _profiles(qos: Qos) -> Tables:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Bindings:
+    """What every port of a fabric is bound to; the rows are shared by all ports and switches."""
+
+    lossy: Row
+    lossless: Row
+    queues: tuple[tuple[str, Row], ...]
+    buffer_queues: tuple[tuple[str, Row], ...]
+    lossless_groups: tuple[str, ...]
+    profiles: dict[tuple[int, int], Row]
+    watchdog: Row
+
+
+@lru_cache(maxsize=16)
+def _bindings(qos: Qos) -> _Bindings:
+    bound = {"dscp_to_tc_map": MAP, "tc_to_queue_map": MAP, "tc_to_pg_map": MAP, "pfc_to_queue_map": MAP}
+    enabled = ",".join(str(item.priority) for item in sorted(qos.lossless, key=lambda c: c.priority))
+    lossless_queues = {item.queue for item in qos.lossless}
+    lossy_row, lossless_row = share({"profile": _LOSSY_QUEUE}), share({"profile": _LOSSLESS_QUEUE})
+    by_first = dict.fromkeys(runs(q for q in _PRIORITIES if q not in lossless_queues), lossy_row)
+    by_first |= dict.fromkeys(runs(lossless_queues), lossless_row)
+    return _Bindings(
+        lossy=share(bound),
+        lossless=share(bound | {"pfc_enable": enabled, "pfcwd_sw_enable": enabled}),
+        queues=tuple((str(c.queue), share(_queue(c))) for c in sorted(qos.classes, key=lambda c: c.queue)),
+        buffer_queues=tuple(sorted(by_first.items())),
+        lossless_groups=tuple(runs(item.priority for item in qos.lossless)),
+        profiles={(row.speed, row.cable_m): share({"profile": _profile_name(row)}) for row in qos.headroom},
+        watchdog=share(
+            {
+                "action": qos.watchdog_action,
+                "detection_time": str(qos.watchdog_detection_ms),
+                "restoration_time": str(qos.watchdog_restoration_ms),
+            }
+        ),
+    )
+
+
+_LOSSY_GROUP: Row = share({"profile": _LOSSY_PG})
+
+
 def _port_tables(plan: Plan, switch: Switch, qos: Qos) -> Tables:
     """Bind every used port to the classes; PFC and its watchdog only where RDMA goes."""
-    lossless = sorted(item.priority for item in qos.lossless)
-    enabled = ",".join(map(str, lossless))
-    groups = runs(lossless)
-    lossy_queues = runs(q for q in _PRIORITIES if q not in {item.queue for item in qos.lossless})
-    rdma = site_view(plan).rdma_links
-    tables: Tables = {
-        "PORT_QOS_MAP": {"global": {"dscp_to_tc_map": MAP}},
-        "QUEUE": {},
-        "BUFFER_PG": {},
-        "BUFFER_QUEUE": {},
-        "CABLE_LENGTH": {MAP: _cables(plan, switch, qos)},
-        "PFC_WD": {"GLOBAL": {"POLL_INTERVAL": str(qos.watchdog_poll_ms)}},
-    }
-    bound = {"dscp_to_tc_map": MAP, "tc_to_queue_map": MAP, "tc_to_pg_map": MAP, "pfc_to_queue_map": MAP}
-    watchdog = {
-        "action": qos.watchdog_action,
-        "detection_time": str(qos.watchdog_detection_ms),
-        "restoration_time": str(qos.watchdog_restoration_ms),
-    }
-    queues = {str(item.queue): _queue(item) for item in qos.classes}
+    bindings, rdma = _bindings(qos), site_view(plan).rdma_links
+    maps: Table = {"global": {"dscp_to_tc_map": MAP}}
+    queues: Table = {}
+    groups: Table = {}
+    buffers: Table = {}
+    watchdogs: Table = {"GLOBAL": {"POLL_INTERVAL": str(qos.watchdog_poll_ms)}}
     for port in switch.ports:
         link = plan.links.get(port.link)
         if link is None:
             continue
         name = port.interface
         pfc = link.kind == FABRIC_LINK or link.id in rdma
-        tables["PORT_QOS_MAP"][name] = bound | ({"pfc_enable": enabled, "pfcwd_sw_enable": enabled} if pfc else {})
-        tables["QUEUE"] |= {f"{name}|{queue}": row for queue, row in queues.items()}
-        tables["BUFFER_PG"][f"{name}|0"] = {"profile": _LOSSY_PG}
-        tables["BUFFER_QUEUE"] |= {f"{name}|{run}": {"profile": _LOSSY_QUEUE} for run in lossy_queues}
-        tables["BUFFER_QUEUE"] |= {
-            f"{name}|{run}": {"profile": _LOSSLESS_QUEUE} for run in runs(i.queue for i in qos.lossless)
-        }
+        maps[name] = bindings.lossless if pfc else bindings.lossy
+        for queue, row in bindings.queues:
+            queues[f"{name}|{queue}"] = row
+        for run, row in bindings.buffer_queues:
+            buffers[f"{name}|{run}"] = row
+        groups[f"{name}|0"] = _LOSSY_GROUP
         if pfc:
-            profile = _profile_name(headroom(qos, port, link.length_m, switch.name))
-            tables["BUFFER_PG"] |= {f"{name}|{run}": {"profile": profile} for run in groups}
-            tables["PFC_WD"][name] = watchdog
-    return tables
+            need = headroom(qos, port, link.length_m, switch.name)
+            for run in bindings.lossless_groups:
+                groups[f"{name}|{run}"] = bindings.profiles[need.speed, need.cable_m]
+            watchdogs[name] = bindings.watchdog
+    return {
+        "PORT_QOS_MAP": maps,
+        "QUEUE": queues,
+        "BUFFER_PG": groups,
+        "BUFFER_QUEUE": buffers,
+        "CABLE_LENGTH": {MAP: _cables(plan, switch, qos)},
+        "PFC_WD": watchdogs,
+    }
 
 
 def _queue(item: TrafficClass) -> Row:
