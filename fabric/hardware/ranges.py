@@ -46,4 +46,4 @@ def expand_hosts(pattern: str) -> tuple[str, ...]:
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts `E1/2` before `E1/10`; total over any strings."""
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in _NUMBER.split(name) if part)
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _NUMBER.split(name) if part)
