@@ -113,6 +113,9 @@ def _open_folder(out: Path) -> dict[str, list[str]]:
         text = f"has files that kvfabric did not write (it has no {MARKER})"
         raise InputError([Problem("render.foreign-folder", str(out), text, "name an empty or new folder for --out")])
     out.mkdir(parents=True, exist_ok=True)
+    if not (out / MARKER).is_file():
+        # before anything else, so that a run that is cut short leaves a folder that the next one may use
+        _write(out / MARKER, _manifest_text({}))
     return _read_manifest(out)
 
 
