@@ -103,8 +103,8 @@ class Initiator:
         flags = frames["flags"]
         right = self._right_ends(frames, flows)
         self.resets += int((flags & layout.RST > 0).sum())
-        answer = flags == layout.SYN | layout.ACK
-        self._count(flows, times, right, answer=answer, validation=flags == layout.PSH | layout.ACK)
+        answer = flags == (layout.SYN | layout.ACK)
+        self._count(flows, times, right, answer=answer, validation=flags == (layout.PSH | layout.ACK))
         self._send_confirms(flows[right & answer])
 
     def _right_ends(self, frames: NDArray[Any], flows: NDArray[Any]) -> NDArray[np.bool_]:
