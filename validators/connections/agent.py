@@ -74,9 +74,9 @@ class Agent:
         self.roles[name] = Role.make(kind, self.ports[port], spec)
         return {}
 
-    def role_do(self, name: str, what: str, **args: Any) -> Any:
+    def role_do(self, name: str, what: str, args: dict[str, Any] | None = None) -> Any:
         """Have a role do one of its own commands (`create`, `validate`, ...)."""
-        return self.roles[name].do(what, args)
+        return self.roles[name].do(what, args or {})
 
     def role_report(self, name: str) -> Any:
         """Stop a role and return what it saw."""

@@ -1,0 +1,188 @@
+"""Judge an idle pass: declared against measured, by kind of flow, as a pure function of what both ends saw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from validators.results import Measurement, Result, State, combine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from validators.connections.idle import IdleSpec
+
+CHECK = "gateway.idle-timeout"
+# RFC 4787 REQ-5, RFC 5382 REQ-5, RFC 5508 REQ-1: the least time in seconds that the RFC asks for
+RFC_LEAST = {
+    "icmp": (60, "RFC 5508 REQ-1"),
+    "udp-two-way": (120, "RFC 4787 REQ-5"),
+    "tcp-established": (7440, "RFC 5382 REQ-5"),
+    "tcp-half-open": (240, "RFC 5382 REQ-5"),
+    "tcp-half-closed": (240, "RFC 5382 REQ-5"),
+}
+
+
+@dataclass(frozen=True)
+class IdleRow:
+    """What one kind of flow showed: seconds of the longest silence survived and of the shortest that killed.
+
+    `survived` is 0 when nothing survived; `died` is infinite when nothing died. `mixed` counts flows on the wrong side
+    of the timer (dead below a survivor): loss, or an eviction, but no timer.
+    """
+
+    kind: str
+    survived: float
+    died: float
+    probed: int
+    not_set_up: int
+    mixed: int
+    refused: int
+    moved: int
+
+    @property
+    def resolution(self) -> float:
+        """The width of the gap in which the timer lies, in seconds."""
+        return self.died - self.survived
+
+
+def ages_around(declared_s: float, *, beyond_s: float = 3.0, step_s: float = 0.4, fine_s: float = 0.2) -> list[float]:
+    """Return the ages to probe: every `step_s` from the start to `beyond_s` past the timer, and `fine_s` close to it.
+
+    The whole range is covered so that a timer that is not the declared one is still measured to `step_s`.
+    """
+    coarse = np.arange(step_s, declared_s + beyond_s + step_s / 2, step_s)
+    near = declared_s + np.arange(-4.5, 5) * fine_s
+    ages = np.concatenate([coarse[np.abs(coarse - declared_s) > 4.5 * fine_s], near])
+    return [round(float(age), 3) for age in np.sort(ages[ages > 0])]
+
+
+def rows(spec: IdleSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> list[IdleRow]:
+    """Put what both ends saw together, one row per kind."""
+    flows = spec.spread()
+    age, alive = np.asarray(responder["real_age"]), np.asarray(initiator["alive"])
+    found = []
+    for kind in spec.ages:
+        mine = flows.kind == kind
+        probed = mine & ~np.isnan(age)
+        lived, dead = age[probed & alive], age[probed & ~alive]
+        survived, died = _edge(lived, dead)
+        mixed = int((dead < survived).sum() + (lived > died).sum())
+        refused = int(np.asarray(responder["refused"])[mine].sum())
+        moved = int(np.asarray(initiator["wrong_ends"])[mine].sum())
+        found.append(
+            IdleRow(kind, survived, died, int(probed.sum()), int((mine & ~probed).sum()), mixed, refused, moved)
+        )
+    return found
+
+
+def _edge(lived: Any, dead: Any) -> tuple[float, float]:
+    """Return the cut that puts the fewest flows on its wrong side: (longest survived, shortest died)."""
+    edges = np.concatenate([[0.0], np.sort(lived)])
+    wrong = [int((dead < edge).sum() + (lived > edge).sum()) for edge in edges]
+    survived = float(edges[int(np.argmin(wrong))])
+    above = dead[dead >= survived]
+    return survived, float(above.min()) if len(above) else math.inf
+
+
+def judge(
+    subject: str,
+    table: Sequence[IdleRow],
+    declared: Mapping[str, float],
+    *,
+    scale: float = 1.0,
+    finest_s: float = 0.5,
+    slack_s: float = 0.05,
+    labels: Mapping[str, str] | None = None,
+) -> Result:
+    """Return one result with a part per kind of flow.
+
+    `declared` are the plan's seconds; the gateway was rendered with `declared * scale` (a lab shortens long timers).
+    A row passes when the timer lies in the gap between the last survivor and the first death, to `slack_s`, and the
+    gap is not wider than `finest_s`. A kind that is not declared is measured and shown as unknown.
+    """
+    parts = tuple(
+        _judge_row(subject, row, declared.get(row.kind), scale, finest_s, slack_s, dict(labels or {})) for row in table
+    )
+    known = [part.state for part in parts if part.evidence.get("declared_s") is not None]
+    state = combine(known)
+    wrong = [part for part in parts if part.state not in (State.PASS, State.UNKNOWN)]
+    scaled = f", timers scaled by {scale:g}" if scale != 1 else ""
+    text = f"{len(known) - len(wrong)} of {len(known)} declared timers measured as declared{scaled}"
+    if wrong:
+        text += ": " + "; ".join(part.text for part in wrong)
+    return Result(CHECK, subject, state, text, parts=parts, labels=dict(labels or {}), evidence={"scale": scale})
+
+
+def _judge_row(
+    subject: str,
+    row: IdleRow,
+    declared: float | None,
+    scale: float,
+    finest_s: float,
+    slack_s: float,
+    labels: dict[str, str],
+) -> Result:
+    wanted = declared * scale if declared is not None else None
+    state, text = _verdict(row, wanted, finest_s, slack_s)
+    measurements = []
+    if math.isfinite(row.died):
+        middle = (row.survived + row.died) / 2
+        kind = "half of the gap between the last survivor and the first death"
+        measurements.append(
+            Measurement("idle timeout", round(middle, 3), "s", row.probed, round(row.resolution / 2, 3), kind)
+        )
+    rfc = RFC_LEAST.get(row.kind)
+    if declared is not None and rfc is not None and declared < rfc[0]:
+        text += f" (declared {declared:g} s; {rfc[1]} asks for at least {rfc[0]} s)"
+    evidence = {
+        "declared_s": declared,
+        "rendered_s": wanted,
+        "survived_s": round(row.survived, 3),
+        "died_s": round(row.died, 3) if math.isfinite(row.died) else None,
+        "resolution_s": round(row.resolution, 3) if math.isfinite(row.died) else None,
+        "flows": row.probed,
+        "answered_by_reset": row.refused,
+        "came_back_from_elsewhere": row.moved,
+    }
+    name = f"{subject} {row.kind}"
+    return Result(
+        CHECK,
+        name,
+        state,
+        text,
+        measurements=tuple(measurements),
+        labels={**labels, "kind": row.kind},
+        evidence=evidence,
+    )
+
+
+def _verdict(row: IdleRow, wanted: float | None, finest_s: float, slack_s: float) -> tuple[State, str]:
+    if row.probed == 0:
+        return State.ERROR, f"{row.kind}: no flow came as far as silence, nothing was measured"
+    if row.mixed > max(1, row.probed // 50):
+        return (
+            State.ERROR,
+            f"{row.kind}: {row.mixed} of {row.probed} flows on the wrong side of any timer: loss or eviction",
+        )
+    where = _where(row)
+    if wanted is None:
+        return State.UNKNOWN, f"{row.kind}: {where}, nothing is declared"
+    if not math.isfinite(row.died):
+        beyond = row.survived > wanted + slack_s
+        state = State.FAIL if beyond else State.UNKNOWN
+        return state, f"{row.kind}: {where}, declared {wanted:g} s"
+    if not row.survived - slack_s <= wanted <= row.died + slack_s:
+        return State.FAIL, f"{row.kind}: {where}, declared {wanted:g} s"
+    if row.resolution > finest_s:
+        return State.UNKNOWN, f"{row.kind}: {where}: too coarse to confirm {wanted:g} s"
+    return State.PASS, f"{row.kind}: {where}, declared {wanted:g} s"
+
+
+def _where(row: IdleRow) -> str:
+    if not math.isfinite(row.died):
+        return f"survived {row.survived:.2f} s, the longest silence tried"
+    return f"survived {row.survived:.2f} s, dead after {row.died:.2f} s"
