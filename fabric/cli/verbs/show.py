@@ -1,0 +1,34 @@
+"""`kvfabric show`: one thing of the site and all that touches it."""
+
+from __future__ import annotations
+
+import click
+
+_EPILOG = """\b
+Examples:
+  kvfabric show xoc-256 be-leaf-01
+  kvfabric show xoc-256 "be-leaf-01 E1/33"
+  kvfabric show xoc-256 acme --format json
+  kvfabric show xoc-256 compute-001 compute-017     the way between two devices
+"""
+
+
+@click.command("show", epilog=_EPILOG)
+@click.argument("site")
+@click.argument("name")
+@click.argument("other", required=False, default="")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(site: str, name: str, other: str, form: str) -> None:
+    """Show a device, tenant, gateway group, link, port or address of SITE: ports, peers, addresses, sessions.
+
+    With OTHER, show the way between two devices.
+    """
+    from fabric.build import load_plan
+    from fabric.cli.output import print_json
+    from fabric.interop.showing import show
+
+    card = show(load_plan(site), name, other)
+    if form == "json":
+        print_json(card.to_dict())
+    else:
+        click.echo(card.text())

@@ -1,0 +1,19 @@
+"""One thing of the site and all that touches it: a device, tenant, link or gateway group, found by any of its names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fabric.interop.showing.lookup import find
+from fabric.interop.showing.path import path_card
+
+if TYPE_CHECKING:
+    from fabric.interop.showing.card import Card
+    from fabric.plan import Plan
+
+
+def show(plan: Plan, name: str, other: str = "") -> Card:
+    """Describe `name`, or the way from it to `other`; InputError with suggestions for an unknown name."""
+    if other:
+        return path_card(plan, name, other)
+    return find(plan, name)
