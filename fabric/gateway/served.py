@@ -139,7 +139,7 @@ def _shown(exposure: Exposure, mark: int, gateway: Gateway) -> Shown:
 
 
 def announcements(tenants: tuple[Served, ...], gateway: Gateway) -> tuple[Announcement, ...]:
-    """Return the public prefixes that this gateway announces, once each: its shares of pools and all other exposures."""
+    """Return the public prefixes that this gateway announces, once each: shares of pools, other exposures whole."""
     found: dict[str, int] = {}
     for tenant in tenants:
         for shown in tenant.shown:

@@ -1,8 +1,9 @@
 """How long a gateway keeps an idle flow, by protocol and state: the declared side of the idle-timeout truth table.
 
 `idleTimeout` of an exposure is the time an established flow may be silent. Flows that are not yet or no longer
-established are kept for less, so that half-open and finished flows do not fill the pool. All times are whole seconds; the names of
-the states are those of Linux conntrack. ICMP has one timer for the whole gateway, since nftables has no policy for it.
+established are kept for less, so that half-open and finished flows do not fill the pool. All times are whole seconds;
+the names of the states are those of Linux conntrack. ICMP has one timer for the whole gateway, since nftables has no
+policy for it.
 """
 
 from __future__ import annotations
