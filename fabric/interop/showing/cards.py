@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from fabric.interop.physical import Cages, ways
+from fabric.interop.physical import Cage, Cages, ways
 from fabric.interop.showing.card import Card, Table
 from fabric.interop.showing.sessions import asn, sessions
 
@@ -132,7 +132,7 @@ def tenant_card(plan: Plan, tenant: Tenant) -> Card:
 def link_card(plan: Plan, link: Link) -> Card:
     """A cable or breakout leg: both ends in both kinds of name."""
     cages = Cages(plan)
-    both = (cages.of(link.a, link.speed), cages.of(link.b, link.speed))
+    both = _cages(cages, link)
     split = [f"{cage.device} {cage.cage} is {cage.mode}" for cage in both if ways(cage.mode) > 1]
     facts = {
         "a end": f"{link.a.device} {link.a.port} ({link.a.interface})",
@@ -148,7 +148,9 @@ def link_card(plan: Plan, link: Link) -> Card:
         "addresses": [end.address for end in (link.a, link.b) if end.address] or None,
         "AS": [f"{end.device} {asn(plan, end.device)}" for end in (link.a, link.b) if asn(plan, end.device)],
     }
-    same = [x for x in plan.links.values() if x.cable == link.cable and x.id != link.id and x.fabric == link.fabric]
+    split_cages = {(cage.device, cage.cage) for cage in both if ways(cage.mode) > 1}
+    near = [x for device, _ in split_cages for x in plan.links_of[device] if x.id != link.id]
+    same = [x for x in near if split_cages & {(c.device, c.cage) for c in _cages(cages, x)}]
     parallel = [
         x for x in plan.links_of[link.a.device] if x.id != link.id and x.far(link.a.device).device == link.b.device
     ]
@@ -171,6 +173,10 @@ def spare_port_card(plan: Plan, switch: Switch, name: str) -> Card:
         "FEC": port.fec,
     }
     return Card(f"{switch.name} {name}", f"spare port of {plan.site}", facts)
+
+
+def _cages(cages: Cages, link: Link) -> tuple[Cage, Cage]:
+    return cages.of(link.a, link.speed), cages.of(link.b, link.speed)
 
 
 def _peers(plan: Plan, device: str) -> list[str]:
