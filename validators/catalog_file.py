@@ -1,0 +1,157 @@
+"""The catalog as YAML: stage, then check, then one line of inputs per case. People edit it; every mistake is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pydantic import ValidationError
+
+from fabric.problem import InputError, Problem
+from validators.catalog import Case, make_case
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from fabric.plan import Plan
+    from validators.check import Check
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+def to_yaml(plan: Plan, cases: Iterable[Case]) -> str:
+    """Return a catalog as YAML; inputs that have their default are left out."""
+    lines = [
+        f"# Acceptance catalog of {plan.site}, made from plan {plan.digest[:12]}. Remove, change or add lines;",
+        "# `kvfabric catalog --explain CHECK` shows what a check does and which inputs it takes.",
+        f"site: {plan.site}",
+        "catalog:",
+    ]
+    stage = check = ""
+    for case in cases:
+        if case.check.stage.value != stage:
+            stage, check = case.check.stage.value, ""
+            lines.append(f"  {stage}:")
+        if case.check.name != check:
+            check = case.check.name
+            lines.append(f"    {check}:")
+        inputs = case.inputs.model_dump(mode="json", exclude_defaults=True)
+        text = yaml.safe_dump(inputs, default_flow_style=True, sort_keys=False, width=10_000).strip()
+        lines.append(f"      - {text}")
+    return "\n".join(lines) + "\n"
+
+
+def read_catalog(path: Path, plan: Plan, checks: dict[str, type[Check]]) -> list[Case]:
+    """Read a catalog. Raises InputError with every line that is wrong."""
+    root = _compose(path)
+    problems: list[Problem] = []
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    for name, node, line in _check_lists(root, path, problems):
+        check = checks.get(name)
+        if check is None:
+            fix = "see `kvfabric catalog --list`"
+            problems.append(Problem("catalog.unknown-check", name, "there is no such check", fix, str(path), line))
+            continue
+        for item in node.value if isinstance(node, yaml.SequenceNode) else ():
+            case = _case(plan, check, item, path, problems)
+            if case and case.id in seen:
+                text = f"the same case as in line {seen[case.id]}"
+                problems.append(Problem("catalog.duplicate", name, text, "remove one", str(path), _line(item)))
+            elif case:
+                seen[case.id] = _line(item)
+                cases.append(case)
+    if problems:
+        raise InputError(problems)
+    order = {name: i for i, name in enumerate(checks)}
+    return sorted(cases, key=lambda case: order[case.check.name])
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _compose(path: Path) -> yaml.Node | None:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(
+                [Problem("catalog.size", path.name, "the file is larger than 64 MiB", "split the run", str(path))]
+            )
+        return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
+    except OSError as error:
+        raise InputError(
+            [Problem("catalog.missing", path.name, f"cannot be read: {error.strerror}", "", str(path))]
+        ) from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise InputError(
+            [Problem("catalog.yaml", path.name, str(error.problem), "correct the YAML here", str(path), line)]
+        ) from None
+    except (UnicodeDecodeError, yaml.YAMLError, RecursionError):
+        raise InputError([Problem("catalog.yaml", path.name, "the file is not YAML text", "", str(path), 1)]) from None
+
+
+def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) -> list[tuple[str, yaml.Node, int]]:
+    """Return (check, node of its list, line) of every check in the file, and report what has another shape."""
+
+    def wrong(node: yaml.Node | None, text: str) -> None:
+        line = _line(node) if node else 1
+        problems.append(
+            Problem("catalog.shape", path.name, text, "compare with `kvfabric catalog SITE`", str(path), line)
+        )
+
+    top = _mapping(root)
+    body = top.get("catalog")
+    if body is None or not isinstance(body[1], yaml.MappingNode):
+        wrong(root, "there is no 'catalog:' with stages in it")
+        return []
+    for unknown in top.keys() - {"site", "catalog"}:
+        wrong(top[unknown][0], f"unknown key '{unknown}'")
+    found = []
+    for stage, (stage_key, stage_node) in _mapping(body[1]).items():
+        lists = _mapping(stage_node)
+        if not lists:
+            wrong(stage_key, f"stage '{stage}' holds no checks")
+        for name, (key, node) in lists.items():
+            if not isinstance(node, yaml.SequenceNode):
+                wrong(key, f"'{name}' must hold a list of inputs")
+            found.append((name, node, _line(key)))
+    return found
+
+
+def _mapping(node: yaml.Node | None) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {str(key.value): (key, value) for key, value in node.value}
+
+
+def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems: list[Problem]) -> Case | None:
+    def wrong(field: str, text: str) -> None:
+        fix = f"see `kvfabric catalog --explain {check.name}`"
+        problems.append(Problem("catalog.inputs", check.name, text, fix, str(path), _line(node), field))
+
+    try:
+        data = yaml.safe_load(yaml.serialize(node))
+    except yaml.YAMLError:
+        wrong("", "these inputs are not plain values")
+        return None
+    if not isinstance(data, dict):
+        wrong("", "a case is `{input: value, ...}`")
+        return None
+    tags: Any = data.pop("tags", [])
+    try:
+        case = make_case(plan, check, check.Inputs.model_validate(data), [str(tag) for tag in tags])
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            wrong(".".join(map(str, one["loc"])), one["msg"])
+        return None
+    except (KeyError, TypeError) as error:
+        wrong("", f"not in the plan: {error}")
+        return None
+    unknown = [device for device in case.devices if device not in plan.kind_of]
+    if unknown:
+        wrong("device", f"no such device in the plan: {', '.join(unknown)}")
+        return None
+    return case

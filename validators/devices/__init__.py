@@ -1,0 +1,1 @@
+"""How a check talks to devices: questions with names, answers with reasons, and the engines that carry them."""

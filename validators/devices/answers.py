@@ -1,0 +1,71 @@
+"""A question to a device and what came back: text, or the reason why there is none. Both are JSON-ready.
+
+Checks ask questions by name (`lldp`, `bgp`, `routes`); an engine knows which command that is on each device. An
+answer that did not come is data, not an exception: one silent device never stops the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Ask(NamedTuple):
+    """A named question to one device."""
+
+    device: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a device said. `error` is empty when the command ran and ended well; `seconds` is how long it took."""
+
+    text: str = ""
+    error: str = ""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is an answer to judge."""
+        return not self.error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as it is stored in observations."""
+        return {"text": self.text} if self.ok else {"text": self.text, "error": self.error}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Answer:
+        """Read what `to_dict` wrote."""
+        return Answer(str(data.get("text", "")), str(data.get("error", "")))
+
+
+class Devices(Protocol):
+    """An engine: the devices of a site, live, in a lab, or as files.
+
+    `physical` is False where ports are virtual, so that nobody measures the optics of a virtual port. `rounds` is how
+    many samples in a row can be had of a question: None when live, which is without limit.
+    """
+
+    name: str
+    physical: bool
+    rounds: int | None
+
+    def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
+        """Answer all questions, devices in parallel; every ask has an entry in what is returned."""
+        ...
+
+    def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
+        """Run a shell command on a device."""
+        ...
+
+    def close(self) -> None:
+        """Let go of sessions."""
+        ...
+
+
+class UnreadableError(ValueError):
+    """An answer is not what its command should print: the check cannot judge."""

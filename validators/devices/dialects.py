@@ -1,0 +1,69 @@
+"""Which command answers which question, on which kind of device. Data, not code.
+
+`sonic` is community SONiC with a bash login, `sonic-cli` the vendor builds that log in to their own shell, `linux` an
+FRR router, gateway or server. A question that a dialect does not know cannot be asked there, and the answer says so.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+SONIC, SONIC_CLI, LINUX = "sonic", "sonic-cli", "linux"
+
+# daemons whose JSON the control-plane checks read; the shell differs only in rights
+_FRR = {
+    "bgp": "show bgp summary json",
+    "bfd": "show bfd peers json",
+    "evpn-vni": "show evpn vni json",
+    "evpn-rmac": "show evpn rmac vni all json",
+    "evpn-routes": "show bgp l2vpn evpn route type prefix json",
+    "routes": "show ip route json",
+    "vrf-routes": "show ip route vrf all json",
+}
+
+_LINUX = {
+    "version": "uname -sr; vtysh -c 'show version' 2>/dev/null | head -n 1",
+    "clock": "date +%s",
+    "lldp": "lldpcli -f json show neighbors details",
+    "links": "ip -j -d link show",
+    "addresses": "ip -j address show",
+    "port-speeds": 'for p in /sys/class/net/*; do echo "${p##*/} $(cat $p/speed 2>/dev/null) $(cat $p/operstate) '
+    '$(cat $p/carrier_changes)"; done',
+    "optics": 'for p in /sys/class/net/*; do test -e $p/device && echo "# ${p##*/}" && ethtool -m ${p##*/}; done; true',
+    "port-counters": 'for p in /sys/class/net/*; do test -e $p/device && echo "# ${p##*/}" && '
+    "ethtool -S ${p##*/}; done; true",
+    "config": "vtysh -c 'show running-config no-header'",
+}
+
+_SONIC = {
+    "version": "show version",
+    "clock": "date +%s",
+    "lldp": "sudo lldpctl -f json",
+    "links": "ip -j -d link show",
+    "addresses": "ip -j address show",
+    "port-speeds": "show interfaces status",
+    "optics": "show interfaces transceiver eeprom -d",
+    "optics-pm": "show interfaces transceiver pm",
+    "fec": "show interfaces counters fec-stats",
+    "port-counters": "show interfaces counters",
+    "config": "sudo vtysh -c 'show running-config no-header'",
+}
+
+_SONIC_CLI = {
+    "version": "show version",
+    "lldp": "show lldp table",
+    "port-speeds": "show interface status",
+}
+
+DIALECTS: MappingProxyType[str, MappingProxyType[str, str]] = MappingProxyType(
+    {
+        LINUX: MappingProxyType(_LINUX | {name: f"vtysh -c '{line}'" for name, line in _FRR.items()}),
+        SONIC: MappingProxyType(_SONIC | {name: f"sudo vtysh -c '{line}'" for name, line in _FRR.items()}),
+        SONIC_CLI: MappingProxyType(_SONIC_CLI),
+    }
+)
+
+
+def command_for(dialect: str, question: str) -> str:
+    """Return the command, empty when the dialect has none for the question."""
+    return DIALECTS[dialect].get(question, "")

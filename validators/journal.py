@@ -1,0 +1,168 @@
+"""The journal of a run: one JSON line per finished case, on the disk before anybody hears of it.
+
+A run that is killed at any moment goes on with what the journal holds: a line is either complete (it ends with a
+newline) or it was being written when the machine stopped, and then its case had not finished.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from fabric.problem import InputError, Problem
+from validators.journal_records import Record, RunInfo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "journal.jsonl"
+
+
+class JsonLines:
+    """An append-only file of JSON lines, locked by one process, synced line by line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("ab+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            problem = Problem(
+                "journal.busy", path.name, "another run is writing this file", "wait for it, or end it", str(path)
+            )
+            raise InputError([problem]) from None
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the complete lines and cut off a torn last one. Raises InputError for a line that is not ours."""
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) != len(data):
+            self._file.truncate(len(whole))
+            os.fsync(self._file.fileno())
+        return parse_lines(whole, self.path)
+
+    def append(self, entry: dict[str, Any]) -> None:
+        """Write one line and wait until the disk has it."""
+        self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file, which also gives the lock back."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def parse_lines(data: bytes, path: Path) -> list[dict[str, Any]]:
+    """Parse complete JSON lines. Raises InputError naming the line that is not one."""
+    entries: list[dict[str, Any]] = []
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not isinstance(entry, dict):
+            fix = "this file is written by kvfabric only: take the run from a copy, or start a new one"
+            raise InputError(
+                [Problem("journal.damaged", path.name, "this line is not a journal entry", fix, str(path), number)]
+            )
+        entries.append(entry)
+    return entries
+
+
+class Journal:
+    """The cases of a run that have finished, on disk. Use `start` or `resume`."""
+
+    def __init__(self, lines: JsonLines, info: RunInfo, finished: dict[str, Record]) -> None:
+        self._lines = lines
+        self.info = info
+        self.finished = finished
+
+    @classmethod
+    def start(cls, folder: Path, info: RunInfo) -> Journal:
+        """Begin a new journal in an empty run folder. Raises InputError when there already is one."""
+        path = folder / NAME
+        if path.exists():
+            problem = Problem(
+                "journal.exists",
+                folder.name,
+                "this folder already holds a run",
+                "use --resume, or another --out",
+                str(path),
+            )
+            raise InputError([problem])
+        lines = JsonLines(path)
+        lines.append({"event": "run", **info.to_dict()})
+        return cls(lines, info, {})
+
+    @classmethod
+    def resume(cls, folder: Path, info: RunInfo) -> Journal:
+        """Go on with the journal in `folder`; a folder without one starts anew.
+
+        Raises InputError when that run had another plan, catalog or engine: its results would not be comparable.
+        """
+        path = folder / NAME
+        lines = JsonLines(path)
+        entries = lines.read()
+        if not entries:
+            lines.append({"event": "run", **info.to_dict()})
+            return cls(lines, info, {})
+        before = RunInfo.from_dict(entries[0])
+        problems = [
+            Problem(
+                "journal.other-run",
+                folder.name,
+                f"the run was made with another {what}",
+                "start a new run without --resume",
+                str(path),
+                1,
+            )
+            for what in ("plan", "catalog", "engine", "seed")
+            if getattr(before, what) != getattr(info, what)
+        ]
+        if problems:
+            lines.close()
+            raise InputError(problems)
+        records = [Record.from_dict(entry) for entry in entries if entry.get("event") == "finished"]
+        return cls(lines, before, {record.case: record for record in records})
+
+    def finish(self, record: Record) -> None:
+        """Remember a finished case; when this returns, a power cut cannot lose it."""
+        if record.case in self.finished:
+            message = f"case {record.case} finished twice"
+            raise ValueError(message)
+        self._lines.append({"event": "finished", **record.to_dict()})
+        self.finished[record.case] = record
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+def read_journal(folder: Path) -> tuple[RunInfo, list[Record]]:
+    """Read a run, also one that is still running or was killed. Raises InputError when there is none."""
+    path = folder / NAME
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        fix = "give a folder that `kvfabric accept` wrote"
+        raise InputError(
+            [Problem("journal.missing", str(folder), f"no run here: {error.strerror}", fix, str(path))]
+        ) from None
+    entries = parse_lines(data[: data.rfind(b"\n") + 1], path)
+    if not entries or entries[0].get("event") != "run":
+        raise InputError(
+            [Problem("journal.damaged", folder.name, "the journal has no first line", "start a new run", str(path), 1)]
+        )
+    records = {e["case"]: Record.from_dict(e) for e in entries if e.get("event") == "finished"}
+    return RunInfo.from_dict(entries[0]), list(records.values())

@@ -1,0 +1,114 @@
+"""How to take back what a disruptive check did: written down before the deed, replayed backwards after it.
+
+An undo is data (a device and a shell command that may run twice), so that the next start can take back what a killed
+run left behind.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError
+from validators.journal import JsonLines, parse_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from validators.devices.answers import Devices
+
+NAME = "undo.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """One deed to take back: running `command` on `device` twice must do no harm. `text` says what it restores."""
+
+    number: int
+    device: str
+    command: str
+    text: str
+
+
+class UndoLog:
+    """The deeds of a run that are not yet taken back."""
+
+    def __init__(self, path: Path, devices: Devices) -> None:
+        self._lines = JsonLines(path)
+        self._devices = devices
+        entries = self._lines.read()
+        done = {entry["done"] for entry in entries if "done" in entry}
+        undos = [Undo(e["push"], e["device"], e["command"], e["text"]) for e in entries if "push" in e]
+        self._pending = [undo for undo in undos if undo.number not in done]
+        self._next = 1 + max((undo.number for undo in undos), default=0)
+
+    @property
+    def pending(self) -> tuple[Undo, ...]:
+        """What would be taken back now, oldest first."""
+        return tuple(self._pending)
+
+    def push(self, device: str, command: str, text: str) -> Undo:
+        """Write down how to take back a deed. Call it before the deed."""
+        undo = Undo(self._next, device, command, text)
+        self._lines.append({"push": undo.number, "device": device, "command": command, "text": text})
+        self._next += 1
+        self._pending.append(undo)
+        return undo
+
+    @contextmanager
+    def before(self, device: str, command: str, text: str) -> Iterator[Undo]:
+        """Write the undo down, let the body do its deed, and take the deed back at the end whatever happens."""
+        undo = self.push(device, command, text)
+        try:
+            yield undo
+        finally:
+            failed = self._revert(undo)
+        if failed:
+            raise CouldNotRunError(failed)
+
+    def revert_all(self) -> list[str]:
+        """Take everything back, newest first. Returns what could not be taken back, in words; that stays pending."""
+        return [failure for undo in reversed(self.pending) if (failure := self._revert(undo))]
+
+    def _revert(self, undo: Undo) -> str:
+        if undo not in self._pending:
+            return ""
+        answer = self._devices.run(undo.device, undo.command)
+        if not answer.ok:
+            return f"{undo.device}: could not {undo.text} with `{undo.command}`: {answer.error}"
+        self._lines.append({"done": undo.number})
+        self._pending.remove(undo)
+        return ""
+
+    def close(self) -> None:
+        """Close the file; pending undos stay in it."""
+        self._lines.close()
+
+
+def has_pending(path: Path) -> bool:
+    """Whether an undo file still holds deeds that were not taken back."""
+    data = path.read_bytes() if path.exists() else b""
+    entries = parse_lines(data[: data.rfind(b"\n") + 1], path)
+    return {e["push"] for e in entries if "push" in e} > {e["done"] for e in entries if "done" in e}
+
+
+def replay(runs: Path, devices: Devices) -> list[str]:
+    """Take back what earlier runs under `runs` left behind, newest run first. Returns what was taken back, in words.
+
+    Raises CouldNotRunError when something cannot be: nobody should measure a network that is still broken on purpose.
+    """
+    taken: list[str] = []
+    for path in sorted(runs.glob(f"*/{NAME}"), reverse=True):
+        if not has_pending(path):
+            continue
+        log = UndoLog(path, devices)
+        pending = log.pending
+        failed = log.revert_all()
+        log.close()
+        if failed:
+            message = "an earlier run left the network changed, and it cannot be put back: " + "; ".join(failed)
+            raise CouldNotRunError(message)
+        taken += [f"{undo.device}: {undo.text}" for undo in reversed(pending)]
+    return taken

@@ -1,0 +1,231 @@
+"""Runs a catalog stage by stage: collect, judge, write down. A stage that fails stops what stands on it.
+
+Nothing is lost: observations are on disk before the result, the result is in the journal before anybody hears of it,
+and an undo is on disk before the deed that it takes back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from fabric.problem import CouldNotRunError
+from validators.check import STANDS_ON, Context, Stage, judged
+from validators.devices.answers import Answer, Ask
+from validators.journal_records import Record
+from validators.results import Result, State, combine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fabric.plan import Plan
+    from validators.catalog import Case
+    from validators.check import Check
+    from validators.devices.answers import Devices
+    from validators.journal import Journal
+    from validators.journal_undo import UndoLog
+    from validators.runner_events import Processor
+
+CASES = "cases"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run. `keep_going` runs stages whose ground failed too; `settle_s` is how long failing questions are asked
+    again before the answer counts, in seconds; `stored` is a folder of observations to judge instead of asking."""
+
+    allow_disruptive: bool = False
+    keep_going: bool = False
+    settle_s: float = 0.0
+    settle_step_s: float = 3.0
+    stored: Path | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Runner:
+    """One run of a catalog on an engine, into one folder."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        devices: Devices,
+        journal: Journal,
+        undo: UndoLog,
+        folder: Path,
+        options: RunOptions,
+        processors: Sequence[Processor] = (),
+    ) -> None:
+        self.plan, self.devices, self.journal, self.undo = plan, devices, journal, undo
+        self.folder, self.options, self.processors = folder, options, processors
+
+    def run(self, cases: Sequence[Case]) -> list[Record]:
+        """Run all cases and return their records in order. Ctrl-C and errors take every deed back before they go on."""
+        records: list[Record] = []
+        states: dict[Stage, State] = {}
+        try:
+            for stage in Stage:
+                mine = [case for case in cases if case.check.stage is stage]
+                blocked = "" if self.options.keep_going else self._blocked(stage, states)
+                found = self._stage(stage, mine, blocked)
+                records += found
+                if blocked:
+                    states[stage] = State.SKIPPED
+                elif found:
+                    states[stage] = combine(record.result.state for record in found)
+        finally:
+            self._take_back()
+        return records
+
+    def _blocked(self, stage: Stage, states: dict[Stage, State]) -> str:
+        for ground in _grounds(stage):
+            if states.get(ground) in {State.FAIL, State.ERROR, State.UNKNOWN}:
+                verb = "failed" if states[ground] is State.FAIL else "could not be judged"
+                return f"not run, because stage {ground.value} {verb}"
+        return ""
+
+    def _stage(self, stage: Stage, cases: Sequence[Case], blocked: str) -> list[Record]:
+        if not cases:
+            return []
+        self._tell("stage_started", stage, len(cases))
+        context = Context(self.plan, self.devices, self.undo, options=self.options.extra)
+        waiting = [case for case in cases if case.id not in self.journal.finished]
+        if not blocked:
+            self._ask_ahead(context, waiting)
+        records = [self._case(context, case, blocked) for case in cases]
+        counts = Counter(record.result.state.value for record in records)
+        self._tell("stage_finished", stage, dict(counts), blocked)
+        return records
+
+    def _ask_ahead(self, context: Context, cases: Sequence[Case]) -> None:
+        """Ask all questions of a stage at once: one session per device, devices in parallel."""
+        asks: dict[Ask, None] = {}
+        for case in cases:
+            if not self._reason_to_skip(case):
+                asks.update(dict.fromkeys(case.check().asks(self.plan, case.inputs)))
+        if asks:
+            context.gather(asks)
+
+    def _case(self, context: Context, case: Case, blocked: str) -> Record:
+        finished = self.journal.finished.get(case.id)
+        if finished:
+            self._tell("case_finished", finished, repeated=True)
+            return finished
+        self._tell("case_started", case)
+        started = time.monotonic()
+        reason = blocked or self._reason_to_skip(case)
+        result = Result(case.check.name, case.subject, State.SKIPPED, reason) if reason else self._judge(context, case)
+        labels = {**_labels(case), **result.labels}
+        seconds = result.duration_s or round(time.monotonic() - started, 4)
+        test_id = result.test_id or case.check.test_id
+        result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
+        record = Record(case.id, case.check.stage.value, result, now(), case.tags)
+        self.journal.finish(record)
+        self._tell("case_finished", record, repeated=False)
+        return record
+
+    def _reason_to_skip(self, case: Case) -> str:
+        if case.check.physical and not self.devices.physical:
+            return f"needs real ports, and those of engine {self.devices.name} are virtual"
+        if case.check.disruptive and not self.options.allow_disruptive and self.options.stored is None:
+            return "disturbs traffic: give --allow-disruptive to run it"
+        return ""
+
+    def _judge(self, context: Context, case: Case) -> Result:
+        check = case.check()
+        deadline = time.monotonic() + self.options.settle_s
+        while True:
+            result = self._once(context, case, check)
+            again = check.passive and self.options.stored is None and result.state not in {State.PASS, State.SKIPPED}
+            if not again or time.monotonic() >= deadline:
+                return result
+            time.sleep(self.options.settle_step_s)
+            for ask in check.asks(self.plan, case.inputs):
+                context.asked.pop(ask, None)
+
+    def _once(self, context: Context, case: Case, check: Check) -> Result:
+        try:
+            observations = self._observe(context, case, check)
+            write_json(self.folder / "raw" / CASES / file_name(case.id), observations)
+            result = judged(check, self.plan, case.inputs, observations)
+        except CouldNotRunError as error:
+            result = Result(check.name, case.subject, State.ERROR, str(error))
+        except Exception as error:  # noqa: BLE001  a bug in one check must not take the others with it
+            text = f"the check itself broke: {type(error).__name__}: {error}"
+            result = Result(check.name, case.subject, State.ERROR, text, evidence={"traceback": traceback.format_exc()})
+        failed = self._take_back() if check.disruptive else []
+        if failed:
+            text = f"{result.text}; and what it did could not be taken back: {'; '.join(failed)}"
+            result = replace(result, state=combine((result.state, State.ERROR)), text=text)
+        return result
+
+    def _observe(self, context: Context, case: Case, check: Check) -> dict[str, Any]:
+        stored = self.options.stored
+        if stored is None or check.passive:
+            return check.collect(context, case.inputs)
+        path = stored / CASES / file_name(case.id)
+        if not path.exists():
+            path = stored / "raw" / CASES / file_name(case.id)
+        try:
+            data: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError):
+            message = "the stored run has no observations of this case: it must run live"
+            raise CouldNotRunError(message) from None
+        return data
+
+    def _take_back(self) -> list[str]:
+        failed = self.undo.revert_all() if self.undo.pending else []
+        for text in failed:
+            self._tell("note", text)
+        return failed
+
+    def _tell(self, hook: str, *args: Any, **kwargs: Any) -> None:
+        for processor in self.processors:
+            getattr(processor, hook)(*args, **kwargs)
+
+
+def _grounds(stage: Stage) -> list[Stage]:
+    """Everything a stage stands on, nearest first."""
+    found: list[Stage] = []
+    for ground in STANDS_ON[stage]:
+        found += [ground, *_grounds(ground)]
+    return list(dict.fromkeys(found))
+
+
+def _labels(case: Case) -> dict[str, str]:
+    labels = {"device": case.devices[0]} if len(case.devices) == 1 else {}
+    return labels | ({"tenant": case.tenants[0]} if len(case.tenants) == 1 else {})
+
+
+def now() -> str:
+    """The time, UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def file_name(case: str) -> str:
+    """Return a case's file name: its id with everything but plain characters replaced, which its hash keeps unique."""
+    plain = "".join(char if char.isalnum() or char in "-.#" else "_" for char in case)
+    return f"{plain[-120:]}.json"
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file so that it is either there complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(data, indent=1, default=_plain))
+    temporary.replace(path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Answer):
+        return value.to_dict()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    message = f"{type(value).__name__} is not JSON"
+    raise TypeError(message)
