@@ -21,19 +21,9 @@ Values: TypeAlias = "NDArray[Any] | int"
 
 _IP_FIELDS = ("ident", "src", "dst")
 _L4_FIELDS = (
-    "src",
-    "dst",
-    "sport",
-    "dport",
-    "seq",
-    "ack",
-    "flags",
-    "window",
-    "echo_seq",
-    "kind",
-    "magic",
-    "flow",
-    "number",
+    *("src", "dst", "sport", "dport", "flow", "number"),
+    *("seq", "ack", "flags", "window", "urgent"),
+    *("kind", "echo_seq"),
 )
 _HIGH_BYTE = ("kind",)  # first byte of its 16-bit word; `flags` is the second byte of its own
 
@@ -59,7 +49,7 @@ class Template:
         zeroed = np.frombuffer(frame, dtype).copy()
         protocol = int(zeroed["protocol"][0])
         names = zeroed.dtype.names or ()
-        for name in {*_IP_FIELDS, *_L4_FIELDS, "ip_sum", "sum"} & set(names):
+        for name in {*_IP_FIELDS, *_L4_FIELDS, "magic", "ip_sum", "sum"} & set(names):
             zeroed[name] = 0
         if "magic" in names:
             zeroed["magic"] = layout.MAGIC
@@ -119,6 +109,9 @@ def build(template: Template, count: int, **fields: Values) -> Frames:
     if template.protocol == layout.TCP and "window" not in fields:
         fields["window"] = 65535
     for name, value in fields.items():
+        if name not in _IP_FIELDS and name not in _L4_FIELDS:
+            msg = f"{name} cannot vary: the checksum would not follow"
+            raise ValueError(msg)
         frames[name] = value
         words = _words(np.asarray(value), name)
         if name in _IP_FIELDS:

@@ -10,10 +10,15 @@ from fabric.problem import CouldNotRunError
 from validators.connections.idle_judge import IdleRow, rows
 from validators.connections.pacing import Pace
 from validators.connections.step import StepObservation, StepSpec, merge
+from validators.failover.observed import observed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from validators.connections.controller import AgentProcess
     from validators.connections.idle import IdleSpec
+    from validators.failover.flows import FlowsSpec
+    from validators.failover.observed import FlowsSeen
 
 
 def idle_pass(initiator: AgentProcess, responder: AgentProcess, spec: IdleSpec, *, port: str = "p") -> list[IdleRow]:
@@ -68,3 +73,46 @@ def _two_hosts(
     time.sleep(spec.settle_s)
     seen = initiator.call("role_report", name="step", timeout_s=patience)
     return merge(spec, seen, responder.call("role_report", name="step", timeout_s=patience), created, validated)
+
+
+def flows_during(
+    initiator: AgentProcess,
+    responder: AgentProcess,
+    spec: FlowsSpec,
+    event: Callable[[], None],
+    *,
+    before_s: float = 1.0,
+    after_s: float = 3.0,
+    inside: str = "p",
+    outside: str = "p",
+    name: str = "flows",
+) -> FlowsSeen:
+    """Keep long flows and canaries talking while `event` happens; return what each of them met."""
+    begin_flows(initiator, responder, spec, inside=inside, outside=outside, name=name)
+    time.sleep(before_s)
+    event()
+    time.sleep(after_s)
+    return end_flows(initiator, responder, spec, name=name)
+
+
+def begin_flows(
+    initiator: AgentProcess, responder: AgentProcess, spec: FlowsSpec, *, inside: str, outside: str, name: str
+) -> None:
+    """Open the long flows and see that they all talk; those that do not after ten tries are left to the judge."""
+    responder.call("role", name=name, port=outside, kind="flows-responder", spec=asdict(spec))
+    initiator.call("role", name=name, port=inside, kind="flows-initiator", spec=asdict(spec))
+    initiator.call("role_do", name=name, what="start")
+    for _ in range(10):
+        time.sleep(0.1)
+        if not initiator.call("role_do", name=name, what="retry")["unanswered"]:
+            return
+
+
+def end_flows(initiator: AgentProcess, responder: AgentProcess, spec: FlowsSpec, *, name: str) -> FlowsSeen:
+    """Freeze both sides and return what was seen."""
+    for agent in (initiator, responder):
+        agent.begin("role_do", name=name, what="freeze")
+    for agent in (initiator, responder):
+        agent.finish()
+    seen = initiator.call("role_report", name=name)
+    return observed(spec, seen, responder.call("role_report", name=name))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INSIDE, INSIDE_HOP = "10.1.0.0/16", "10.1.0.1"
 OUTSIDE, OUTSIDE_HOP = "198.18.0.0/16", "198.18.0.1"
-VIRTUAL_MAC = "02:00:5e:00:00:01"
+_SIDES = {"inside": INSIDE_HOP, "outside": OUTSIDE_HOP}
 
 _RULES = """\
 table ip site {{
@@ -159,16 +159,18 @@ def _policy(timers: dict[str, int]) -> str:
 
 
 class Rig:
-    """Namespaces `inside`, `outside` and one or two gateways; with two, both sides are bridges and one is active."""
+    """Namespaces `inside` and `outside` with the tester's ports, and gateways of which one has the cables plugged in."""
 
-    def __init__(self, timers: Timers = LONG, *, gateways: int = 1, nat: bool = True, tag: str = "") -> None:
+    def __init__(
+        self, timers: Timers = LONG, *, gateways: int = 1, nat: bool = True, own_cpu: bool = False, tag: str = ""
+    ) -> None:
         """Build it; raises CouldNotRunError without root, ip or nft. `nat=False` only forwards packets."""
         self.tag = tag or f"kv{os.getpid() % 100000}"
-        self.inside, self.outside, self.middle = (f"{self.tag}-{name}" for name in ("in", "out", "mid"))
+        self.inside, self.outside = (f"{self.tag}-{name}" for name in ("in", "out"))
         self.gateways = [f"{self.tag}-gw{i}" for i in range(gateways)]
         self.active = 0
         try:
-            self._build(timers, nat=nat)
+            self._build(timers, nat=nat, own_cpu=own_cpu)
         except BaseException:
             self.close()
             raise
@@ -178,52 +180,30 @@ class Rig:
         """The namespace of the active gateway."""
         return self.gateways[self.active]
 
-    def _build(self, timers: Timers, *, nat: bool) -> None:
-        two = len(self.gateways) > 1
-        for name in (self.inside, self.outside, *self.gateways, *([self.middle] if two else [])):
+    def _build(self, timers: Timers, *, nat: bool, own_cpu: bool) -> None:
+        for name in (self.inside, self.outside, *self.gateways):
             _run("ip", "netns", "add", name)
-        if two:
-            self._bridges()
         for member, name in enumerate(self.gateways):
-            self._legs(name, member, two=two)
             self._set_up_gateway(name, rules(timers, member=member) if nat else "", timers)
-        if two:
-            self.switch(0)
-
-    def _bridges(self) -> None:
-        for side, space in (("inside", self.inside), ("outside", self.outside)):
-            _run("ip", "-n", self.middle, "link", "add", side, "type", "bridge")
-            _run("ip", "-n", self.middle, "link", "set", side, "up")
+        for side, space in _SIDES.items():
+            far = getattr(self, side)
             _run(
-                "ip",
-                "link",
-                "add",
-                "tester",
-                "netns",
-                space,
-                "type",
-                "veth",
-                "peer",
-                "name",
-                f"t-{side}",
-                "netns",
-                self.middle,
+                "ip", "link", "add", side, "netns", self.gateway, "type", "veth", "peer", "name", "tester", "netns", far
             )
-            _run("ip", "-n", space, "link", "set", "tester", "up")
-            _run("ip", "-n", self.middle, "link", "set", f"t-{side}", "master", side, "up")
+            _run("ip", "-n", far, "link", "set", "tester", "up")
+            _run("ip", "-n", self.gateway, "addr", "add", f"{space}/16", "dev", side)
+            _run("ip", "-n", self.gateway, "link", "set", side, "up")
+        if own_cpu:
+            self._own_cpu(self.gateway)
 
-    def _legs(self, name: str, member: int, *, two: bool) -> None:
-        for side, space in (("inside", self.inside), ("outside", self.outside)):
-            far, far_space = (f"g{member}-{side}", self.middle) if two else ("tester", space)
-            _run("ip", "link", "add", side, "netns", name, "type", "veth", "peer", "name", far, "netns", far_space)
-            if two:
-                _run("ip", "-n", self.middle, "link", "set", far, "master", side, "up")
-                _run("ip", "-n", name, "link", "set", side, "address", VIRTUAL_MAC)
-            else:
-                _run("ip", "-n", far_space, "link", "set", far, "up")
-                _run("ip", "-n", name, "link", "set", side, "up")
-            hop, length = (INSIDE_HOP, 16) if side == "inside" else (OUTSIDE_HOP, 16)
-            _run("ip", "-n", name, "addr", "add", f"{hop}/{length}", "dev", side)
+    def _own_cpu(self, name: str) -> None:
+        """Let the gateway forward on the last CPU, not inside the tester's send call: its knee is then its own."""
+        cpus = os.cpu_count() or 1
+        if cpus > 1:
+            mask = f"{1 << (cpus - 1):x}"
+            for side in ("inside", "outside"):
+                place = f"/sys/class/net/{side}/queues/rx-0/rps_cpus"
+                _run("ip", "netns", "exec", name, "sh", "-c", f"echo {mask} > {place}", check=False)
 
     def _set_up_gateway(self, name: str, text: str, timers: Timers) -> None:
         _run("ip", "-n", name, "link", "set", "lo", "up")
@@ -234,20 +214,19 @@ class Rig:
         if text:
             _run("ip", "netns", "exec", name, "nft", "-f", "-", stdin=text)
 
-    def switch(self, member: int | None) -> None:
-        """Make one gateway the active one and take the others off the wire; None takes all off (a dead gateway)."""
-        for number, name in enumerate(self.gateways):
-            for side in ("inside", "outside"):
-                if number != member:
-                    _run("ip", "-n", name, "link", "set", side, "down")
-        if member is None:
-            return
-        self.active = member
-        name = self.gateways[member]
-        for side, hop in (("inside", INSIDE_HOP), ("outside", OUTSIDE_HOP)):
-            _run("ip", "-n", name, "link", "set", side, "up")
-            _run("ip", "netns", "exec", name, "arping", "-q", "-c", "1", "-U", "-I", side, hop, check=False)
-        _run("ip", "-n", name, "route", "replace", "blackhole", "203.0.113.0/24")
+    def cut(self) -> None:
+        """Take the active gateway off the wire, as when it dies."""
+        for side in _SIDES:
+            _run("ip", "-n", self.gateway, "link", "set", side, "down")
+
+    def switch(self, member: int) -> None:
+        """Plug the tester's cables into another gateway; it knows nothing of the flows of the last one."""
+        before, self.active = self.gateway, member
+        for side, hop in _SIDES.items():
+            if before != self.gateway:
+                _run("ip", "-n", before, "link", "set", side, "netns", self.gateway)
+                _run("ip", "-n", self.gateway, "addr", "add", f"{hop}/16", "dev", side)
+            _run("ip", "-n", self.gateway, "link", "set", side, "up")
 
     def drain(self, *, undo: bool = False) -> None:
         """Refuse new flows at the active gateway and keep the open ones, or undo that."""
@@ -261,7 +240,7 @@ class Rig:
 
     def close(self) -> None:
         """Remove the namespaces and all that is in them."""
-        for name in (self.inside, self.outside, self.middle, *self.gateways):
+        for name in (self.inside, self.outside, *self.gateways):
             _run("ip", "netns", "del", name, check=False)
 
     def __enter__(self) -> Rig:

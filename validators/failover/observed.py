@@ -1,0 +1,134 @@
+"""What long flows and canaries met during an event, flow by flow, from the reports of both sides; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from validators.connections.layout import address_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from validators.failover.flows import FlowsSpec
+
+
+_TAIL_MS = 100
+
+
+@dataclass(frozen=True)
+class Silence:
+    """The longest silence of one direction: times on the receiver's clock; `first_good_ns` None: it never ended."""
+
+    last_good_ns: int
+    first_good_ns: int | None
+    outage_ms: float
+
+
+@dataclass(frozen=True)
+class SlotSeen:
+    """One connection: both directions, how it ended, and where it was made again."""
+
+    slot: int
+    towards: Silence
+    back: Silence
+    reset: bool
+    moved: bool
+    public_before: str
+    public_after: str
+    remade_ms: float | None
+
+    @property
+    def survived(self) -> bool:
+        """The connection itself came back in both directions, with the ends it had."""
+        return self.towards.first_good_ns is not None and self.back.first_good_ns is not None and not self.reset
+
+    @property
+    def outage_ms(self) -> float:
+        """The longer of the two silences in ms."""
+        return max(self.towards.outage_ms, self.back.outage_ms)
+
+
+@dataclass(frozen=True)
+class FlowsSeen:
+    """All connections of one mode, the canaries and how fine the measurement was.
+
+    `resolution_ms` is the time between two frames of a flow as really sent (99th percentile, the slower side).
+    `new_silence` is the longest stretch of time without an answered canary.
+    """
+
+    slots: tuple[SlotSeen, ...]
+    never_opened: int
+    resolution_ms: float
+    tester_drops: int
+    canaries_opened: int
+    canaries_answered: int
+    new_silence: Silence | None
+
+
+def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> FlowsSeen:
+    """Merge both reports."""
+    back, towards = initiator["gaps"], responder["gaps"]
+    usable = np.flatnonzero((back["first"][: spec.slots] > 0) & (towards["first"][: spec.slots] > 0))
+    slots = tuple(_slot(spec, int(i), initiator, responder) for i in usable)
+    opened = np.asarray(initiator["opened"][spec.long :])
+    answered = np.asarray(back["first"][spec.long :])
+    # the youngest canaries had no time to be answered
+    opened = np.where(opened < opened.max(initial=0) - _TAIL_MS * 1_000_000, opened, 0)
+    return FlowsSeen(
+        slots,
+        spec.slots - len(usable),
+        max(_send_gap_ms(initiator["send_gaps"]), _send_gap_ms(responder["send_gaps"])),
+        initiator["port"]["ring_drops"] + responder["port"]["ring_drops"],
+        int((opened > 0).sum()),
+        int(((opened > 0) & (answered > 0)).sum()),
+        _canary_silence(opened, answered),
+    )
+
+
+def _slot(spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> SlotSeen:
+    back, towards = _silence(initiator["gaps"], slot, spec), _silence(responder["gaps"], slot, spec)
+    after, remade = "", None
+    lost_at = min(back.last_good_ns, initiator["gaps"]["last"][slot])
+    for flow in range(slot + spec.slots, spec.long, spec.slots):
+        first = int(initiator["gaps"]["first"][flow])
+        if first:
+            remade = (first - int(lost_at)) / 1e6
+            after = address_text(int(responder["src"][flow]))
+            break
+    before = address_text(int(responder["src"][slot]))
+    reset = bool(initiator["resets"][slot] or responder["resets"][slot])
+    moved = bool(responder["moved_at"][slot])
+    return SlotSeen(slot, towards, back, reset, moved, before, after, remade)
+
+
+def _silence(gaps: Mapping[str, Any], flow: int, spec: FlowsSpec) -> Silence:
+    after = int(gaps["after"][flow])
+    outage = float(gaps["silence"][flow]) / 1e6
+    # a silence that runs at the end of the measurement is only one if it is longer than a few intervals
+    if after == 0 and outage <= max(5 * spec.interval_s * 1000, _TAIL_MS):
+        after = int(gaps["last"][flow])
+    return Silence(int(gaps["before"][flow]), after or None, round(outage, 3))
+
+
+def _send_gap_ms(histogram: Any) -> float:
+    """Return the 99th percentile of a histogram with bins of 0.1 ms; infinite when nothing was sent twice."""
+    total = np.cumsum(histogram)
+    if not total[-1]:
+        return float("inf")
+    return round((int(np.searchsorted(total, 0.99 * total[-1])) + 1) / 10, 1)
+
+
+def _canary_silence(opened: Any, answered: Any) -> Silence | None:
+    """Return the longest time between the openings of two answered canaries that lie next to each other."""
+    good = np.sort(opened[(opened > 0) & (answered > 0)])
+    if len(good) < 2:
+        return None
+    last_opened = int(opened.max())
+    steps = np.diff(good)
+    at = int(np.argmax(steps))
+    if last_opened - int(good[-1]) > int(steps[at]):
+        return Silence(int(good[-1]), None, round((last_opened - int(good[-1])) / 1e6, 3))
+    return Silence(int(good[at]), int(good[at + 1]), round(int(steps[at]) / 1e6, 3))
