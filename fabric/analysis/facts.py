@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from fabric.analysis.frr_conf import Bgp, FrrConf
     from fabric.analysis.rendered import ConfigDb, Rendered
+    from fabric.analysis.sessions import Session
     from fabric.plan import Link, Plan, Switch
 
 
@@ -39,6 +40,7 @@ class Facts:
     def __init__(self, plan: Plan, rendered: Rendered) -> None:
         self.plan = plan
         self.rendered = rendered
+        self.session_cache: list[Session] = []
         self._nodes: dict[str, Node] = {}
 
     @cached_property
