@@ -1,0 +1,87 @@
+"""Posting and polling in windows of linked work requests, the same for every verbs binding.
+
+Work requests are built once, linked into chains, and only the last of a chain asks for a completion: one completion and
+one doorbell per chain, not per piece. Chain c runs on queue pair c modulo the number of queue pairs; a queue pair's
+completions come in order, so when chain c is done, chain c + stride is the next on its queue pair.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from validators.rdma.host.backend import Times, TransferError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+LONGEST_CHAIN = 32
+MOST_PREBUILT = 65_536
+"""Work requests that are kept built at once; longer transfers rewrite a ring of them."""
+_SPINS_BEFORE_SLEEP = 2_000
+_NAP_S = 50e-6
+
+
+def chain_length(pieces: int, qps: int, depth: int) -> int:
+    """Return work requests per chain: long enough to be cheap, short enough to keep every queue pair busy."""
+    fair = -(-pieces // (qps * 2))
+    return max(1, min(LONGEST_CHAIN, depth // 2 or 1, fair))
+
+
+def chain_slices(pieces: int, length: int) -> list[tuple[int, int]]:
+    """Return (first, last + 1) of the pieces of each chain."""
+    return [(first, min(first + length, pieces)) for first in range(0, pieces, length)]
+
+
+def run_window(
+    total: int,
+    stride: int,
+    post: Callable[[int], None],
+    poll: Callable[[], Sequence[tuple[int, str]]],
+    deadline_s: float,
+) -> Times:
+    """Post chains 0..total-1 with at most `stride` outstanding, and wait for all.
+
+    `poll` returns (chain, status) pairs, status empty for success. Raises TransferError with the status of the first
+    bad completion, or `deadline`; its `detected_s` counts from the first post.
+    """
+    clock = time.perf_counter
+    times = Times()
+    start = clock()
+    for chain in range(min(stride, total)):
+        post(chain)
+    times.posting_s = clock() - start
+    posted, done, spins = min(stride, total), 0, 0
+    while done < total:
+        batch = poll()
+        if not batch:
+            spins += 1
+            _wait(spins)
+            if clock() - start > deadline_s:
+                missing = total - done
+                text = f"{missing} of {total} completions did not come within {deadline_s:g} s"
+                raise TransferError("deadline", text, clock() - start)
+            continue
+        spins = 0
+        for chain, status in batch:
+            if status:
+                raise TransferError(status, f"work completion {status} in chain {chain} of {total}", clock() - start)
+            done += 1
+            following = chain + stride
+            if following < total:
+                before = clock()
+                post(following)
+                times.posting_s += clock() - before
+                posted += 1
+    times.completion_s = clock() - start
+    times.posts, times.completions = posted, done
+    return times
+
+
+def _wait(spins: int) -> None:
+    """Let others run: software RDMA needs the same cores that a busy poll would hold."""
+    if spins > _SPINS_BEFORE_SLEEP:
+        time.sleep(_NAP_S)
+    else:
+        os.sched_yield()
