@@ -110,7 +110,7 @@ def find(plan: Plan, planned: Iterable[Cable], given: Iterable[Cable]) -> Differ
     theirs = {cable.places: cable for cable in given}
     both = ours.keys() & theirs.keys()
     result = Differences(plan, equal=len(both))
-    result.present_planned = _devices(ours.values())
+    result.present_planned = frozenset(plan.kind_of)
     result.present_given = _devices(theirs.values())
     result.speeds = [
         f"{ours[key]}: {theirs[key].speed}G in the map, {ours[key].speed}G planned"

@@ -96,7 +96,7 @@ def _spellings(plan: Plan) -> dict[tuple[str, str], str]:
 
 
 def _device_renames(plan: Plan, used: dict[str, set[str]], roles: dict[str, str]) -> dict[str, str]:
-    planned = {name: {link.end(name).port for link in links} for name, links in plan.links_of.items()}
+    planned = {name: {link.end(name).port for link in plan.links_of.get(name, ())} for name in plan.kind_of}
     theirs = _families(name for name in used if name not in plan.kind_of)
     ours = _families(name for name in planned if name not in used)
     scores = []

@@ -1,0 +1,42 @@
+"""`kvfabric import`: somebody else's description of a site into an inventory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_EPILOG = """\b
+Examples:
+  kvfabric import topology-map.yaml --out sites/opg-64
+  kvfabric import wiring-backend.yaml wiring-frontend.yaml tenant-a-vpc.yaml --out sites/dc1
+  kvfabric import lab.clab.yml --out sites/lab
+"""
+
+
+@click.command("import", epilog=_EPILOG)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the new site.")
+@click.option("--name", help="Name of the site; default: the folder's name.")
+@click.option("--force", is_flag=True, help="Write over an inventory that is already there.")
+def command(files: tuple[Path, ...], out: Path, name: str | None, force: bool) -> None:
+    """Write an inventory from an OCP topology map, Hedgehog wiring and VPCs, or a containerlab topology.
+
+    What could not be taken over is said here and at the top of the new site.yaml.
+    """
+    from fabric.cli.output import print_problems
+    from fabric.interop.importing import import_files
+    from fabric.interop.importing.draft import check, refuse_existing
+    from fabric.interop.output import write_files
+
+    if not force:
+        refuse_existing(out)
+    draft = import_files(files, name or out.resolve().name)
+    for path in write_files(draft.files(), out):
+        click.echo(path)
+    for note in draft.notes:
+        click.echo(f"not taken over: {note}", err=True)
+    problems = check(out)
+    if problems:
+        click.echo("the new inventory needs your attention before it can be planned:", err=True)
+        print_problems(problems)
