@@ -159,7 +159,7 @@ def _policy(timers: dict[str, int]) -> str:
 
 
 class Rig:
-    """Namespaces `inside` and `outside` with the tester's ports, and gateways of which one has the cables plugged in."""
+    """Namespaces `inside` and `outside` with a tester port each, and gateways, one of which has the cables."""
 
     def __init__(
         self, timers: Timers = LONG, *, gateways: int = 1, nat: bool = True, own_cpu: bool = False, tag: str = ""

@@ -119,7 +119,9 @@ class _Side:
             gaps = now - self.sent_at[flows][self.sent_at[flows] > 0]
             np.add.at(self.send_gaps, np.minimum(gaps * 10_000, 999).astype(np.int64), 1)
             self.sent_at[flows] = now
-            self.next_send[flows] = np.maximum(self.next_send[flows] + self.spec.interval_s, now)
+            # keep each flow's own phase, so that frames stay spread over the interval when a round was late
+            missed = np.floor((now - self.next_send[flows]) / self.spec.interval_s)
+            self.next_send[flows] += (missed + 1) * self.spec.interval_s
         return flows
 
     def begin(self, flows: NDArray[Any]) -> None:
