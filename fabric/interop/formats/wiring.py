@@ -75,7 +75,8 @@ def _breakable(switch: Switch) -> frozenset[int]:
 
     if switch.model not in switch_models():
         return frozenset(b.cage for b in switch.breakouts)
-    return frozenset(number for number, cage in switch_profile(switch.model).cages.items() if len(cage.modes) > 1)
+    cages = switch_profile(switch.model).cages
+    return frozenset(n for n, cage in cages.items() if any(len(mode.offsets) > 1 for mode in cage.modes.values()))
 
 
 def _server(plan: Plan, name: str) -> dict[str, Any]:
