@@ -12,8 +12,9 @@ SONIC, SONIC_CLI, LINUX = "sonic", "sonic-cli", "linux"
 
 # daemons whose JSON the control-plane checks read; the shell differs only in rights
 _FRR = {
-    "bgp": "show bgp summary json",
-    "bfd": "show bfd peers json",
+    "bgp": "show bgp vrf all summary json",
+    "bfd": "show bfd vrf all peers json",
+    "vrf-vni": "show vrf vni json",
     "evpn-vni": "show evpn vni json",
     "evpn-rmac": "show evpn rmac vni all json",
     "evpn-routes": "show bgp l2vpn evpn route type prefix json",
