@@ -11,6 +11,8 @@ import pytest
 from fabric.build import load_plan
 from fabric.interop.comparing import compare
 from fabric.interop.formats import write
+from fabric.interop.importing import import_files
+from fabric.interop.output import write_files
 from fabric.interop.readers import read_cable_map
 
 pytestmark = pytest.mark.external
@@ -63,3 +65,35 @@ def test_compare_sees_that_the_single_homed_map_is_the_rail_map_under_another_na
     outcome = compare(load_plan("xoc-256-rail"), given)
     assert outcome.same, outcome.text()
     assert [f.text for f in outcome.findings] == ["be-leaf-* is called be-rail-leaf-* in the plan (4 devices)"]
+
+
+@pytest.mark.parametrize("name", ["xoc-256-clos-ro", "xoc-256-clos-sh", "xoc-1024-clos-ro"])
+def test_a_published_planning_file_imports_to_its_own_published_map(name: str, tmp_path: Path) -> None:
+    draft = import_files([published(f"{name}/topology-map.yaml")], name)
+    write_files(draft.files(), tmp_path / name)
+    outcome = compare(load_plan(tmp_path / name), read_cable_map(published(f"{name}/connectivity-map.csv")))
+    assert outcome.same, outcome.text()
+    assert outcome.equal == outcome.given
+
+
+def test_the_converged_site_imports_to_its_converged_cables_and_says_what_it_left(tmp_path: Path) -> None:
+    draft = import_files([published("opg-64-collapsed-conv/topology-map.yaml")], "opg-64")
+    write_files(draft.files(), tmp_path / "opg-64")
+    given = read_cable_map(published("opg-64-collapsed-conv/connectivity-map.csv"))
+    outcome = compare(load_plan(tmp_path / "opg-64"), given, ("converged",))
+    assert outcome.equal == outcome.planned == 162
+    # the out-of-band uplinks into the converged spines are what cannot be said
+    assert [f.cables for f in outcome.findings if f.differs] == [4]
+    assert any("links between two fabrics" in note for note in draft.notes)
+
+
+def test_the_virtual_site_imports_with_its_tenants(tmp_path: Path) -> None:
+    files = ["wiring-diagram.yaml", "tenant-a-vpc.yaml", "tenant-b-vpc.yaml"]
+    draft = import_files([published(f"xoc-64-virtual/{file}") for file in files], "virtual")
+    write_files(draft.files(), tmp_path / "virtual")
+    plan = load_plan(tmp_path / "virtual")
+    assert [p.name for p in plan.tenants.values()] == ["tenant-a", "tenant-b"]
+    for form in ("connectivity-map.csv", "wiring-diagram.yaml"):
+        outcome = compare(plan, read_cable_map(published(f"xoc-64-virtual/{form}")))
+        assert outcome.same, outcome.text()
+        assert outcome.equal == 24

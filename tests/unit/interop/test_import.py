@@ -49,6 +49,34 @@ server_connections:
 """
 
 
+_CLAB = """
+name: t
+topology:
+  defaults: {kind: linux}
+  groups: {fabric-leaf: {image: frr}}
+  nodes:
+    a1: {group: fabric-leaf}
+    a2: {group: fabric-leaf}
+    spine1: {}
+    spine2: {labels: {role: spine}}
+    gw1: {}
+    srv1: {}
+    srv2: {}
+    internet: {}
+    grafana: {}
+  links:
+    - endpoints: ["a1:eth1", "spine1:eth1"]
+    - endpoints: ["a1:eth2", "spine2:eth1"]
+    - endpoints: ["a2:eth1", "spine1:eth2"]
+    - {type: veth, endpoints: [{node: a2, interface: eth2}, {node: spine2, interface: eth2}]}
+    - endpoints: ["srv1:eth1", "a1:eth3"]
+    - endpoints: ["srv2:eth1", "a2:eth3"]
+    - endpoints: ["gw1:eth1", "a1:eth9"]
+    - endpoints: ["gw1:eth2", "internet:eth1"]
+    - {type: mgmt-net, endpoint: {node: gw1, interface: eth5}}
+"""
+
+
 def imported(folder: Path, *texts: str) -> Draft:
     paths = []
     for n, text in enumerate(texts):
@@ -92,6 +120,26 @@ def test_vpcs_become_tenants_with_members_subnets_and_peers(lab: Plan, tmp_path:
     assert draft.tenants["acme"]["subnets"] == {"fabric": "10.1.0.0/24"}
     assert draft.tenants["acme"]["peers"] == ["storage"]
     assert any("VLAN and IPv4 namespaces" in note for note in draft.notes)
+
+
+def test_a_containerlab_topology_becomes_a_skeleton_that_plans(tmp_path: Path) -> None:
+    draft = imported(tmp_path, _CLAB)
+    write_files(draft.files(), tmp_path / "small")
+    assert check(tmp_path / "small") == []
+    plan = load_plan(tmp_path / "small")
+    kinds = list(plan.kind_of.values())
+    assert [kinds.count(k) for k in ("leaf", "spine", "server", "gateway", "edge")] == [2, 2, 2, 1, 1]
+    notes = "\n".join(draft.notes)
+    assert "grafana" in notes
+    assert "mgmt-net" in notes
+
+
+def test_a_containerlab_link_to_no_node_is_a_problem_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        imported(tmp_path, _CLAB.replace("a1:eth9", "leaf9:eth9"))
+    [problem] = raised.value.problems
+    assert "leaf9, which is no node" in problem.text
+    assert problem.line == 23
 
 
 def test_notes_stand_in_the_file_too(tmp_path: Path) -> None:
@@ -139,7 +187,7 @@ def test_site_names_are_ones_an_inventory_accepts() -> None:
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_damage_to_a_source_gives_a_traceback(lab: Plan, tmp_path: Path, data: st.DataObject) -> None:
-    text = data.draw(st.sampled_from([_PLAN, write(lab, "wiring")["wiring-fabric.yaml"][-4000:]]))
+    text = data.draw(st.sampled_from([_PLAN, _CLAB, write(lab, "wiring")["wiring-fabric.yaml"][-4000:]]))
     at = data.draw(st.integers(0, len(text)))
     length = data.draw(st.integers(0, 60))
     junk = data.draw(
