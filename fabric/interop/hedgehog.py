@@ -56,10 +56,10 @@ def dns_name(text: str, limit: int = NAME_MAX) -> str:
 def connection_name(kind: str, *parts: str) -> str:
     """Name a connection as Hedgehog's own tools do: `<left>--<kind>--<right>`.
 
-    Kubernetes allows 253 characters here, so nothing is cut.
+    Attachments carry it as a label value, for which Kubernetes allows 63 characters.
     """
-    left, *right = (dns_name(part) for part in parts)
-    return "--".join([left, kind, *right])
+    left, *right = (dns_name(part, 2 * NAME_MAX) for part in parts)
+    return dns_name("--".join([left, kind, *right]))
 
 
 def unbundled_name(server: str, port: str, switch: str) -> str:

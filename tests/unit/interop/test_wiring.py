@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fabric.interop.formats import write
-from fabric.interop.hedgehog import VPC_NAME_MAX, dns_name
+from fabric.interop.hedgehog import VPC_NAME_MAX, dns_name, unbundled_name
 from fabric.interop.tenants_as_vpcs import namespace_subnets
 
 if TYPE_CHECKING:
@@ -139,6 +139,13 @@ def test_long_names_stay_distinct_when_cut() -> None:
     one, two = dns_name("a-very-long-tenant", 11), dns_name("a-very-long-tenant-2", 11)
     assert one != two
     assert max(len(one), len(two)) <= 11
+
+
+def test_connection_names_fit_a_label() -> None:
+    one = unbundled_name("a-server-class-with-a-long-name-001", "backend0-port0", "a-long-leaf-name-01")
+    two = unbundled_name("a-server-class-with-a-long-name-001", "backend0-port0", "a-long-leaf-name-02")
+    assert max(len(one), len(two)) <= 63
+    assert one != two
 
 
 def test_a_namespace_never_has_more_than_ten_subnets_and_holds_all() -> None:
