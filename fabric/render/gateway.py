@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, collapse_addresses
 from typing import TYPE_CHECKING, Any
 
 from fabric.gateway import timeouts
+from fabric.gateway.capacity import share_addresses
 from fabric.gateway.served import (
     EDGE_TABLE,
     EDGE_VRF,
@@ -199,11 +200,11 @@ def facts(view: dict[str, Any]) -> dict[str, Any]:
         "drain_deadline_s": gateway.drain_deadline_s,
         "conntrack_max": gateway.conntrack_max,
         "announced": [{"prefix": a.prefix, "med": a.med} for a in view["announcements"]],
-        "tenants": [_tenant_facts(item) for item in tenants],
+        "tenants": [_tenant_facts(item, gateway.name) for item in tenants],
     }
 
 
-def _tenant_facts(item: Served) -> dict[str, Any]:
+def _tenant_facts(item: Served, gateway: str) -> dict[str, Any]:
     return {
         "name": item.tenant.name,
         "vrf": item.tenant.vrf,
@@ -211,11 +212,11 @@ def _tenant_facts(item: Served) -> dict[str, Any]:
         "zone": item.number,
         "table": item.table,
         "rank": item.rank,
-        "exposures": [_exposure_facts(s) for s in item.shown],
+        "exposures": [_exposure_facts(s, gateway) for s in item.shown],
     }
 
 
-def _exposure_facts(shown: Shown) -> dict[str, Any]:
+def _exposure_facts(shown: Shown, gateway: str) -> dict[str, Any]:
     exposure = shown.exposure
     return {
         "name": exposure.name,
@@ -225,6 +226,7 @@ def _exposure_facts(shown: Shown) -> dict[str, Any]:
         "private": list(exposure.private),
         "public": list(exposure.public),
         "pool": [shown.first, shown.last] if shown.first else [],
+        "addresses": share_addresses(exposure, gateway) if shown.first else 0,
         "idle_timeout_s": exposure.idle_timeout_s,
         "timeouts": {protocol: shown.policy(protocol) for protocol in shown.protocols},
     }

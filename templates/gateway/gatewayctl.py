@@ -1,0 +1,460 @@
+#!/usr/bin/env python3
+"""gatewayctl: state, drain and health of one kvfabric gateway. Runs on the gateway; standard library only.
+
+    gatewayctl status [--json]        sessions, flows, what is announced, whether it is drained or withdrawn
+    gatewayctl drain [--deadline S]   move traffic away, refuse new flows, wait for the old ones to end
+    gatewayctl undrain                take traffic again
+    gatewayctl health [--once]        check every interval; withdraw after N failures, come back after N successes
+    gatewayctl metrics                Prometheus text
+
+What was asked for is kept in a file, so that every command can be run again, also after one was killed half way:
+`drain` goes on where it stopped, and `health` puts back what a restart of FRR or a reload of nftables has lost.
+Exit codes: 0 done, 1 not well (checks fail, or flows were left at the deadline), 2 usage, 3 could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CONFIG = Path("/etc/kvfabric/gateway.json")
+STATE_FOLDER = Path("/var/lib/kvfabric")
+VTYSH = shlex.split(os.environ.get("KVFABRIC_VTYSH", "vtysh"))
+SETTLE_S = 3.0  # from the BGP update to the last new flow that still comes: a few times the sessions' route delay
+POLL_S = 1.0
+FULL = 0.98  # of the conntrack table: above it new flows are lost
+PORTS_PER_ADDRESS = 64_512
+# a closed flow waits for late packets only: stopping the gateway cuts nothing
+OVER = ("TIME_WAIT", "CLOSE", "LAST_ACK")
+
+
+class CannotRunError(Exception):
+    """A tool is missing or refuses."""
+
+
+def say(text: str) -> None:
+    """Write a line at once, so that a watcher sees progress."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def run(argv: list[str], text: str | None = None) -> str:
+    """Run a tool and return what it printed."""
+    try:
+        done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotRunError(f"{argv[0]}: {error}") from error
+    if done.returncode:
+        raise CannotRunError(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()[:300]}")
+    return done.stdout
+
+
+class Gateway:
+    """This gateway: its facts, and the state that its operator wants."""
+
+    def __init__(self, config: Path, folder: Path) -> None:
+        try:
+            self.facts: dict[str, Any] = json.loads(config.read_text())
+        except (OSError, ValueError) as error:
+            raise CannotRunError(f"{config}: {error}") from error
+        self.folder = folder / self.facts["name"]
+        self.file = self.folder / "state.json"
+
+    # ------------------------------------------------------------------ state on disk
+
+    def state(self) -> dict[str, Any]:
+        """Return the state; an absent or torn file means active."""
+        found: dict[str, Any] = {"phase": "active", "withdrawn": False, "failures": 0, "successes": 0}
+        with contextlib.suppress(OSError, ValueError):
+            found.update(json.loads(self.file.read_text()))
+        return found
+
+    def keep(self, **changes: Any) -> dict[str, Any]:
+        """Change the state file, at once or not at all; return the new state."""
+        state = {**self.state(), **changes}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.file.with_suffix(f".{os.getpid()}")
+        with temporary.open("w") as stream:
+            json.dump(state, stream, indent=1)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(self.file)
+        return state
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other drain or undrain run meanwhile."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise CannotRunError("another drain or undrain is at work") from None
+            yield
+
+    # ------------------------------------------------------------------ FRR
+
+    def show(self, command: str) -> Any:
+        """Return the JSON answer of a vtysh command."""
+        text = run([*VTYSH, "-c", command])
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise CannotRunError(f"vtysh -c '{command}': {text.strip()[:200]}") from None
+
+    def configure(self, *lines: str) -> None:
+        """Change FRR's running configuration."""
+        argv = [*VTYSH, "-c", "configure terminal"]
+        for line in lines:
+            argv += ["-c", line]
+        said = run(argv)
+        if "% " in said and "already" not in said:
+            raise CannotRunError(f"vtysh: {said.strip()[:300]}")
+
+    def running(self) -> list[str]:
+        """Return FRR's running configuration, by line."""
+        return [line.strip() for line in run([*VTYSH, "-c", "show running-config"]).splitlines()]
+
+    def graceful_shutdown(self, on: bool) -> None:
+        """Mark every route with the graceful-shutdown community (RFC 8326), or no longer; twice is once."""
+        if ("bgp graceful-shutdown" in self.running()) != on:
+            self.configure("bgp graceful-shutdown" if on else "no bgp graceful-shutdown")
+
+    def withdraw(self, on: bool) -> None:
+        """Announce nothing, inside and outside, or everything again; the sessions stay up."""
+        running = self.running()
+        for name in self.facts["route_maps"].values():
+            if (f"route-map {name} deny 1" in running) != on:
+                self.configure(f"{'' if on else 'no '}route-map {name} deny 1")
+
+    def sessions(self, key: str, vrf: str) -> dict[str, bool]:
+        """Return whether each session is established, by the device at its other end."""
+        answer = self.show(f"show bgp{f' vrf {vrf}' if vrf else ''} summary json")
+        peers = answer.get("ipv4Unicast", {}).get("peers", {})
+        return {
+            f"{s['device']} ({s['address']})": peers.get(s["address"], {}).get("state") == "Established"
+            for s in self.facts[key]
+        }
+
+    # ------------------------------------------------------------------ nftables and conntrack
+
+    def refuse(self, on: bool) -> None:
+        """Refuse new flows by every way in, or take them again."""
+        table = self.facts["table"]
+        lines = [f"flush set ip {table} drained"]
+        if on:
+            names = ", ".join(f'"{name}"' for name in self.facts["ingress"])
+            lines.append(f"add element ip {table} drained {{ {names} }}")
+        run(["nft", "-f", "-"], "\n".join(lines) + "\n")
+
+    def refusing(self) -> bool:
+        """Say whether new flows are refused."""
+        return any("elem" in item.get("set", {}) for item in self._nft("set", "drained"))
+
+    def _nft(self, kind: str, name: str = "") -> list[dict[str, Any]]:
+        wanted = ["set", "ip", self.facts["table"], name] if name else [kind, "table", "ip", self.facts["table"]]
+        found: list[dict[str, Any]] = json.loads(run(["nft", "-j", "list", *wanted]))["nftables"]
+        return found
+
+    def counters(self) -> dict[str, dict[str, int]]:
+        """Return the table's counters: packets and bytes by name."""
+        return {c["name"]: c for item in self._nft("counters") if (c := item.get("counter"))}
+
+    def table_use(self) -> tuple[int, int]:
+        """Return how many flows the kernel keeps, and how many it can."""
+        folder = Path("/proc/sys/net/netfilter")
+        try:
+            count, most = (int((folder / f"nf_conntrack_{name}").read_text()) for name in ("count", "max"))
+        except OSError as error:
+            raise CannotRunError(f"conntrack: {error}") from error
+        return count, most
+
+    def flows(self) -> dict[str, int]:
+        """Return how many flows are open, by `tenant.exposure`."""
+        labels = {e["mark"]: e["label"] for t in self.facts["tenants"] for e in t["exposures"]}
+        found = dict.fromkeys(labels.values(), 0)
+        for line in _conntrack():
+            mark = line.partition(" mark=")[2].partition(" ")[0]
+            label = labels.get(int(mark)) if mark.isdigit() else None
+            if label and not any(f" {state} " in line for state in OVER):
+                found[label] += 1
+        return found
+
+    # ------------------------------------------------------------------ checks
+
+    def checks(self) -> dict[str, str]:
+        """Return what is wrong, empty when it is well, by check."""
+        return {
+            "fabric": self._attempt(lambda: self._some_up("fabric_sessions", "")),
+            "edge": self._attempt(lambda: self._some_up("edge_sessions", self.facts["edge_vrf"])),
+            "nftables": self._attempt(self._table_loaded),
+            "conntrack": self._attempt(self._table_free),
+        }
+
+    @staticmethod
+    def _attempt(check: Callable[[], str]) -> str:
+        try:
+            return check()
+        except CannotRunError as error:
+            return str(error)
+
+    def _some_up(self, key: str, vrf: str) -> str:
+        sessions = self.sessions(key, vrf)
+        return "" if any(sessions.values()) else f"no session is up: {', '.join(sessions) or 'there is none'}"
+
+    def _table_loaded(self) -> str:
+        self._nft("set", "drained")
+        return ""
+
+    def _table_free(self) -> str:
+        count, most = self.table_use()
+        most = min(most, self.facts["conntrack_max"])
+        return "" if count < FULL * most else f"{count} of {most} flows: new ones are lost"
+
+    def put_back(self) -> None:
+        """Make FRR and nftables what the state file says, after either of them was started anew."""
+        state = self.state()
+        draining = state["phase"] != "active"
+        self.graceful_shutdown(draining)
+        self.withdraw(state["withdrawn"])
+        if self.refusing() != (draining and state.get("refusing", False)):
+            self.refuse(draining and state.get("refusing", False))
+
+
+def _conntrack() -> Iterator[str]:
+    """Yield the lines of the flow table as they come: there may be millions."""
+    try:
+        process = subprocess.Popen(["conntrack", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    except OSError:
+        try:
+            with Path("/proc/net/nf_conntrack").open() as stream:
+                yield from stream
+        except OSError as error:
+            raise CannotRunError(f"neither conntrack nor {error.filename} is there") from None
+        return
+    assert process.stdout
+    yield from process.stdout
+    if process.wait():
+        raise CannotRunError("conntrack -L failed")
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def status(gateway: Gateway, as_json: bool) -> int:
+    """Print what the gateway is doing."""
+    state = gateway.state()
+    checks = gateway.checks()
+    count, most = gateway.table_use()
+    found = {
+        "name": gateway.facts["name"],
+        "phase": state["phase"],
+        "refusing": gateway.refusing() if not checks["nftables"] else None,
+        "withdrawn": state["withdrawn"],
+        "checks": {name: text or "ok" for name, text in checks.items()},
+        "sessions": {
+            **(gateway.sessions("fabric_sessions", "") if not checks["fabric"] else {}),
+            **(gateway.sessions("edge_sessions", gateway.facts["edge_vrf"]) if not checks["edge"] else {}),
+        },
+        "conntrack": {"count": count, "max": most},
+        "flows": gateway.flows(),
+        "announced": [] if state["withdrawn"] else gateway.facts["announced"],
+    }
+    if as_json:
+        say(json.dumps(found, indent=2))
+    else:
+        say(f"{found['name']}: {found['phase']}{', withdrawn' if state['withdrawn'] else ''}")
+        for name, text in found["checks"].items():
+            say(f"  {name:10} {text}")
+        for name, up in found["sessions"].items():
+            say(f"  session    {name}: {'up' if up else 'DOWN'}")
+        say(f"  flows      {count} of {most}; open: {_by_label(found['flows']) or 'none'}")
+        for item in found["announced"]:
+            say(f"  announces  {item['prefix']} MED {item['med']}")
+    return 1 if any(checks.values()) else 0
+
+
+def _by_label(flows: dict[str, int]) -> str:
+    return ", ".join(f"{label} {count}" for label, count in flows.items() if count)
+
+
+def drain(gateway: Gateway, deadline_s: float | None, settle_s: float) -> int:
+    """Move traffic to the other gateways and wait until this one can be stopped."""
+    with gateway.alone():
+        state = gateway.state()
+        now = time.time()
+        if state["phase"] == "active" or deadline_s is not None:
+            wait = gateway.facts["drain_deadline_s"] if deadline_s is None else deadline_s
+            state = gateway.keep(phase="draining", since=now, deadline=now + wait, refusing=False, cut={})
+        say(f"{gateway.facts['name']}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
+        gateway.graceful_shutdown(True)
+        if not state.get("refusing"):
+            say(f"  routes are marked graceful-shutdown; {settle_s:.0f} s for others to move")
+            time.sleep(settle_s)
+            gateway.keep(refusing=True)
+        gateway.refuse(True)
+        say("  new flows are refused")
+        left = _wait_for_flows(gateway, state["deadline"])
+        gateway.keep(phase="drained", cut={label: n for label, n in left.items() if n})
+    if any(left.values()):
+        say(f"  deadline: stopping the gateway now cuts {sum(left.values())} flows: {_by_label(left)}")
+        return 1
+    say("  drained: no flow is left, the gateway can stop")
+    return 0
+
+
+def _wait_for_flows(gateway: Gateway, deadline: float) -> dict[str, int]:
+    said = -1
+    while True:
+        flows = gateway.flows()
+        total = sum(flows.values())
+        if total != said:
+            say(f"  {total} flows open{': ' if total else ''}{_by_label(flows)}")
+            said = total
+        left = deadline - time.time()
+        if not total or left <= 0:
+            return flows
+        time.sleep(min(POLL_S, left))
+
+
+def undrain(gateway: Gateway) -> int:
+    """Take traffic again: first the flows, then the routes that bring them."""
+    with gateway.alone():
+        gateway.refuse(False)
+        gateway.graceful_shutdown(False)
+        gateway.keep(phase="active", refusing=False, cut={})
+    say(f"{gateway.facts['name']}: active")
+    return 0
+
+
+def health(gateway: Gateway, once: bool) -> int:
+    """Check again and again; leave the network after N failures and come back after N successes."""
+    while True:
+        well = _health_cycle(gateway)
+        if once:
+            return 0 if well else 1
+        time.sleep(gateway.facts["health"]["interval_s"])
+
+
+def _health_cycle(gateway: Gateway) -> bool:
+    needed = gateway.facts["health"]["failures"]
+    wrong = {name: text for name, text in gateway.checks().items() if text}
+    state = gateway.state()
+    failures = state["failures"] + 1 if wrong else 0
+    successes = 0 if wrong else state["successes"] + 1
+    withdrawn = state["withdrawn"]
+    if wrong and failures >= needed:
+        withdrawn = True
+    elif not wrong and successes >= needed:
+        withdrawn = False
+    counts = {"failures": min(failures, needed), "successes": min(successes, needed)}
+    if any(state[key] != value for key, value in {**counts, "withdrawn": withdrawn}.items()):
+        gateway.keep(**counts, withdrawn=withdrawn)
+    if withdrawn != state["withdrawn"]:
+        say(f"{gateway.facts['name']}: {'withdrawn' if withdrawn else 'announced again'}")
+    for name, text in wrong.items():
+        say(f"{gateway.facts['name']}: {name}: {text} ({failures} of {needed})")
+    try:
+        gateway.put_back()
+    except CannotRunError as error:
+        say(f"{gateway.facts['name']}: {error}")
+    return not wrong
+
+
+def metrics(gateway: Gateway) -> int:
+    """Print counters and gauges for Prometheus."""
+    counters, flows, state = gateway.counters(), gateway.flows(), gateway.state()
+    count, most = gateway.table_use()
+    me = f'gateway="{gateway.facts["name"]}"'
+    lines = [
+        f"kvfabric_gateway_conntrack_flows{{{me}}} {count}",
+        f"kvfabric_gateway_conntrack_max{{{me}}} {most}",
+        f"kvfabric_gateway_drained{{{me}}} {int(state['phase'] != 'active')}",
+        f"kvfabric_gateway_withdrawn{{{me}}} {int(state['withdrawn'])}",
+    ]
+    for tenant in gateway.facts["tenants"]:
+        whose = f'{me},tenant="{tenant["name"]}",vrf="{tenant["vrf"]}"'
+        lines.append(_metric("denied_packets_total", whose, counters, f"denied.{tenant['name']}", "packets"))
+        for exposure in tenant["exposures"]:
+            label = exposure["label"]
+            of = f'{whose},exposure="{exposure["name"]}",mode="{exposure["mode"]}"'
+            lines.append(_metric("new_connections_total", of, counters, f"new.{label}", "packets"))
+            for way in ("out", "in"):
+                for unit in ("packets", "bytes"):
+                    direction = f'{of},direction="{way}"'
+                    lines.append(_metric(f"{unit}_total", direction, counters, f"{way}.{label}", unit))
+            lines.append(f"kvfabric_gateway_flows{{{of}}} {flows.get(label, 0)}")
+            if exposure["addresses"]:
+                ports = exposure["addresses"] * PORTS_PER_ADDRESS
+                lines.append(f"kvfabric_gateway_nat_pool_ports{{{of}}} {ports}")
+    for name in counters:
+        kind, _, reason = name.partition(".")
+        if kind == "drop":
+            lines.append(_metric("dropped_packets_total", f'{me},reason="{reason}"', counters, name, "packets"))
+    sys.stdout.write(_grouped(lines))
+    return 0
+
+
+def _metric(metric: str, labels: str, counters: dict[str, dict[str, int]], name: str, unit: str) -> str:
+    return f"kvfabric_gateway_{metric}{{{labels}}} {counters.get(name, {}).get(unit, 0)}"
+
+
+def _grouped(lines: list[str]) -> str:
+    """Put the samples of a metric together, below its type, as the text format wants."""
+    families: dict[str, list[str]] = {}
+    for line in lines:
+        families.setdefault(line.partition("{")[0], []).append(line)
+    return "".join(
+        f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}\n" + "\n".join(samples) + "\n"
+        for name, samples in families.items()
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Read the command line and run one command."""
+    parser = argparse.ArgumentParser(prog="gatewayctl", description="State, drain and health of a kvfabric gateway.")
+    parser.add_argument("--config", type=Path, default=Path(os.environ.get("KVFABRIC_GATEWAY", CONFIG)))
+    parser.add_argument("--state", type=Path, default=Path(os.environ.get("KVFABRIC_STATE", STATE_FOLDER)))
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("status").add_argument("--json", action="store_true")
+    draining = verbs.add_parser("drain")
+    draining.add_argument("--deadline", type=float, metavar="S", help="seconds from now; default: the plan's")
+    draining.add_argument("--settle", type=float, metavar="S", default=SETTLE_S, help="wait before refusing new flows")
+    verbs.add_parser("undrain")
+    verbs.add_parser("health").add_argument("--once", action="store_true")
+    verbs.add_parser("metrics")
+    asked = parser.parse_args(argv)
+    try:
+        gateway = Gateway(asked.config, asked.state)
+        verbs_by_name: dict[str, Callable[[], int]] = {
+            "status": lambda: status(gateway, asked.json),
+            "drain": lambda: drain(gateway, asked.deadline, asked.settle),
+            "undrain": lambda: undrain(gateway),
+            "health": lambda: health(gateway, asked.once),
+            "metrics": lambda: metrics(gateway),
+        }
+        return verbs_by_name[asked.verb]()
+    except CannotRunError as error:
+        sys.stderr.write(f"gatewayctl: {error}\n")
+        return 3
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
