@@ -13,14 +13,17 @@ MARGIN = 28
 MIN_WIDTH = 1180
 _SLOT = 132
 _GAP = 14
-_BOX = {SPINE: (150, 50), LEAF: (150, 62), SERVER: (168, 76), EDGE: (150, 46)}
+_BOX = {SPINE: (150, 58), LEAF: (150, 62), SERVER: (168, 76), EDGE: (150, 46)}
 _BELOW = {SPINE: 150, LEAF: 120, SERVER: 70, EDGE: 0}
 _HEAD = 74
 _FOOT = 26
 # labels on single bundles only where there are few of them
 MOST_LABELS = 12
-_LABEL = (52.0, 13.0)
+# half the width of a label's letter, and the height of its line
+_LETTER = 3.4
+_LINE = 13.0
 Point = tuple[float, float]
+Label = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ def _curves(panel: Panel, boxes: dict[str, Box]) -> list[Curve]:
         for place, (_, i) in enumerate(sorted(fans), 1):
             at[i, side] = box.x + box.width * (0.12 + 0.76 * place / (len(fans) + 1))
     siblings = Counter(lower.node.tier for _, lower, _ in drawn)
-    taken: list[tuple[float, float]] = []
+    taken: list[Label] = []
     curves = []
     for i, (bundle, lower, upper) in enumerate(drawn):
         low, high = (at[i, "top"], lower.y), (at[i, "bottom"], upper.y + upper.height)
@@ -197,27 +200,27 @@ def _vertical(one: Box, other: Box) -> tuple[Box, Box]:
     return (one, other) if one.y > other.y else (other, one)
 
 
-def _curve(bundle: Bundle, low: Point, high: Point, taken: list[Point] | None) -> Curve:
+def _curve(bundle: Bundle, low: Point, high: Point, taken: list[Label] | None) -> Curve:
     """One bundle; its label goes to the first free place along it. `taken` is None where labels would be too many."""
     (x1, y1), (x2, y2) = low, high
     bend = (y1 - y2) * 0.5
     path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 - bend:.1f} {x2:.1f} {y2 + bend:.1f} {x2:.1f} {y2:.1f}"
     stroke = min(1.0 + (bundle.rate / 1600) ** 0.5, 7.0)
-    place = _free_place(low, high, taken) if taken is not None else None
-    label = f"{bundle.count}×{bundle.speed}G" if place else ""
+    place = _free_place(low, high, len(bundle.label) * _LETTER, taken) if taken is not None else None
+    label = bundle.label if place else ""
     x, y = place or (0.0, 0.0)
     return Curve(bundle, path, round(stroke, 2), label, round(x, 1), round(y + 3.5, 1))
 
 
-def _free_place(low: Point, high: Point, taken: list[Point]) -> Point | None:
-    """A point on the curve that no label is near yet; None when there is none, the tip says it then."""
+def _free_place(low: Point, high: Point, half: float, taken: list[Label]) -> Point | None:
+    """A point on the curve for a label of that half width; None when there is no room, the tip says it then."""
     (x1, y1), (x2, y2) = low, high
     bend = (y1 - y2) * 0.5
     for t in (0.5, 0.36, 0.64, 0.24, 0.76, 0.16):
         a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
         x = (a + b) * x1 + (c + d) * x2
         y = a * y1 + b * (y1 - bend) + c * (y2 + bend) + d * y2
-        if all(abs(x - ox) > _LABEL[0] or abs(y - oy) > _LABEL[1] for ox, oy in taken):
-            taken.append((x, y))
+        if all(abs(x - ox) > half + other or abs(y - oy) > _LINE for ox, oy, other in taken):
+            taken.append((x, y, half))
             return x, y
     return None

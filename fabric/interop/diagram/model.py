@@ -42,14 +42,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """All links between two nodes: `count` of them, with `rate` Gb/s in all."""
+    """All links between two nodes: `count` of them, `rate` Gb/s in all, `label` such as `16×800G`."""
 
     low: str
     high: str
     kind: str
     tenant: str
     count: int
-    speed: int
+    label: str
     rate: int
     tip: str
 
@@ -77,11 +77,14 @@ def _panel(plan: Plan, name: str) -> Panel:
     links = [link for link in plan.links.values() if link.fabric == name]
     spines = plan.switches_of(name, SPINE)
     leaves = plan.switches_of(name, LEAF, BORDER_LEAF)
-    nodes = [
+    switches = [
         *_switch_nodes(plan, spines),
         *_switch_nodes(plan, [leaf for leaf in leaves if leaf.kind == LEAF]),
         *_switch_nodes(plan, [leaf for leaf in leaves if leaf.kind == BORDER_LEAF]),
-        *_server_nodes(plan, name, links),
+    ]
+    nodes = [
+        *switches,
+        *_server_nodes(plan, name, links, {member: node.title for node in switches for member in node.members}),
         *_gateway_nodes(plan, links),
         *_edge_nodes(plan, links),
     ]
@@ -119,7 +122,7 @@ def _ratio(plan: Plan, leaf: Switch) -> str:
 
 def tera(gigabits: int) -> str:
     """Gb/s in the unit people say: `800 Gb/s`, `25.6 Tb/s`."""
-    return f"{gigabits / 1000:g} Tb/s" if gigabits >= 1000 else f"{gigabits} Gb/s"
+    return f"{gigabits / 1000:.4g} Tb/s" if gigabits >= 1000 else f"{gigabits} Gb/s"
 
 
 def _switch_nodes(plan: Plan, switches: Iterable[Switch]) -> list[Node]:
@@ -177,12 +180,12 @@ def span(names: list[str]) -> str:
     return stem + ", ".join(" … ".join(run) for run in runs)
 
 
-def _server_nodes(plan: Plan, fabric: str, links: list[Link]) -> list[Node]:
-    """Servers of one class, with the same tenants and leaves here, are one node."""
+def _server_nodes(plan: Plan, fabric: str, links: list[Link], home: dict[str, str]) -> list[Node]:
+    """Servers of one class, with the same tenants and on the same leaf boxes, are one node."""
     groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for name, own in _by_lower(links, plan.servers).items():
         tenants = tuple(dict.fromkeys(link.tenant for link in own if link.tenant))
-        leaves = tuple(sorted({link.b.device for link in own}, key=natural_key))
+        leaves = tuple(sorted({home[link.b.device] for link in own if link.b.device in home}, key=natural_key))
         groups.setdefault((plan.servers[name].server_class, tenants, leaves), []).append(name)
     nodes = []
     for (server_class, tenants, leaves), names in groups.items():
@@ -253,12 +256,13 @@ def _bundles(nodes: list[Node], links: list[Link]) -> list[Bundle]:
         first = group[0]
         speeds = Counter(link.speed for link in group)
         rate = sum(link.speed for link in group)
-        what = " + ".join(f"{count} × {speed}G" for speed, count in speeds.items())
+        what = " + ".join(f"{count} × {speed}G" for speed, count in sorted(speeds.items(), reverse=True))
         length = f", {first.length_m} m {first.medium}" if first.length_m else ""
         tip = f"{titles[lower]} to {titles[upper]}\n{what} = {tera(rate)}{length}"
         tenants = {link.tenant for link in group}
         tenant = next(iter(tenants)) if len(tenants) == 1 else ""
-        made.append(Bundle(lower, upper, first.kind, tenant, len(group), first.speed, rate, tip))
+        label = " + ".join(f"{count}×{speed}G" for speed, count in sorted(speeds.items(), reverse=True))
+        made.append(Bundle(lower, upper, first.kind, tenant, len(group), label, rate, tip))
     return made
 
 
@@ -270,7 +274,7 @@ def _gaps(plan: Plan, links: list[Link]) -> dict[str, str]:
     texts = {}
     for tier, group in groups.items():
         speeds = Counter(link.speed for link in group)
-        text = " + ".join(f"{count} × {speed}G" for speed, count in speeds.items())
+        text = " + ".join(f"{count} × {speed}G" for speed, count in sorted(speeds.items(), reverse=True))
         pairs = Counter((link.a.device, link.b.device) for link in group)
         if tier == SPINE and len(set(pairs.values())) == 1:
             text += f", {next(iter(pairs.values()))} a pair"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fabric.interop.diagram import diagram
+from fabric.interop.diagram import diagram, model
 from fabric.interop.diagram.layout import lay_out
 from fabric.interop.diagram.model import MOST_IN_TIER, panels, span
 
@@ -69,6 +69,17 @@ def test_many_leaves_are_drawn_as_blocks(xoc256: Plan) -> None:
     assert len(leaves) <= MOST_IN_TIER
     assert sum(len(node.members) for node in leaves) == 100
     assert leaves[0].title == "be-leaf-01 … 05"
+
+
+def test_servers_under_one_block_of_leaves_are_one_box(xoc256: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "MOST_IN_TIER", 2)
+    backend = next(p for p in panels(xoc256) if p.fabric == "backend")
+    assert [node.title for node in backend.tiers["leaf"]] == ["be-leaf-01 … 02", "be-leaf-03 … 04"]
+    assert [node.title for node in backend.tiers["server"]] == [
+        "compute-001 … 016",
+        "compute-017 … 028",
+        "compute-029 … 032",
+    ]
 
 
 def test_spans_do_not_hide_gaps() -> None:
