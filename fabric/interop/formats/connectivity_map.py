@@ -35,9 +35,11 @@ HEADER = (
 def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
     """Return `connectivity-map.csv`."""
     rows = []
-    for number, cable in enumerate(of_plan(plan, fabrics).cables, 1):
+    for cable in of_plan(plan, fabrics).cables:
         zone = "oob" if "oob" in plan.fabrics[cable.network].carries else ""
         a, b = cable.a, cable.b
         roles = [LEAF if role == BORDER_LEAF else role for role in (a.role, b.role)]
-        rows.append((plan.site, number, "connected", "", zone, a.device, a.port, roles[0], b.device, b.port, roles[1]))
+        rows.append(
+            (plan.site, cable.id, "connected", "", zone, a.device, a.port, roles[0], b.device, b.port, roles[1])
+        )
     return {"connectivity-map.csv": csv_text(HEADER, rows)}
