@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 EDGE_VRF = "Vrf-edge"
 EDGE_TABLE = 999
 _TABLE_BASE = 1000
+_HANDOVER_TABLE_BASE = 100_000
+# set in the packet mark of a flow that a draining gateway hands to the next one
+HANDOVER_BIT = 0x4000_0000
 # rank communities of the border: AS 50001 is reserved for them in this design
 RANK_ASN = 50001
 MED_STEP = 10
@@ -29,6 +32,15 @@ class Neighbor:
     address: str
     asn: int
     device: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """Another gateway of a tenant's group: its name, VTEP and router MAC."""
+
+    name: str
+    vtep: str
+    router_mac: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A tenant on this gateway. `number` is its packet mark and conntrack zone, `table` its routing table."""
+    """A tenant on this gateway. `number` is its packet mark and conntrack zone, `table` its routing table.
+
+    `standbys` are the other gateways of its group, in order of preference: while this one drains, new flows go to the
+    first that can be reached.
+    """
 
     tenant: Tenant
     number: int
@@ -73,6 +89,22 @@ class Served:
     default_rt: str
     rank: int
     shown: tuple[Shown, ...]
+    standbys: tuple[Standby, ...]
+
+    @property
+    def handover_mark(self) -> int:
+        """Packet mark of what is handed to a standby."""
+        return HANDOVER_BIT | self.number
+
+    @property
+    def handover_table(self) -> int:
+        """Routing table of what is handed to a standby; empty unless the gateway drains."""
+        return _HANDOVER_TABLE_BASE + self.number
+
+    @property
+    def subnets(self) -> tuple[str, ...]:
+        """The tenant's own prefixes."""
+        return tuple(subnet.prefix for subnet in self.tenant.subnets)
 
     @property
     def public(self) -> tuple[str, ...]:
@@ -109,10 +141,10 @@ class Announcement:
 def served(plan: Plan, gateway: Gateway) -> tuple[Served, ...]:
     """Return the tenants that a gateway serves, in the plan's order."""
     names = frozenset(gateway.tenants)
-    return tuple(_served(plan.tenants[name], gateway) for name in plan.tenants if name in names)
+    return tuple(_served(plan, plan.tenants[name], gateway) for name in plan.tenants if name in names)
 
 
-def _served(tenant: Tenant, gateway: Gateway) -> Served:
+def _served(plan: Plan, tenant: Tenant, gateway: Gateway) -> Served:
     here = [(i, e) for i, e in enumerate(tenant.exposures, 1) if e.group in gateway.ranks]
     number = tenant.rd_number
     shown = tuple(_shown(e, number << 8 | i, gateway) for i, e in here)
@@ -126,7 +158,13 @@ def _served(tenant: Tenant, gateway: Gateway) -> Served:
         default_rt=default_route_target(tenant.rt),
         rank=rank,
         shown=shown,
+        standbys=_standbys(plan, gateway, here[0][1].group) if here else (),
     )
+
+
+def _standbys(plan: Plan, gateway: Gateway, group: str) -> tuple[Standby, ...]:
+    others = (plan.gateways[name] for name in plan.groups[group].gateways if name != gateway.name)
+    return tuple(Standby(other.name, other.vtep, other.router_mac) for other in others)
 
 
 def _share(exposure: Exposure, gateway: Gateway) -> tuple[str, str]:

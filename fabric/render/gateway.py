@@ -11,6 +11,7 @@ from fabric.gateway.capacity import share_addresses
 from fabric.gateway.served import (
     EDGE_TABLE,
     EDGE_VRF,
+    HANDOVER_BIT,
     MED_STEP,
     RANK_ASN,
     announcements,
@@ -78,6 +79,7 @@ def view_model(plan: Plan, gateway: Gateway) -> dict[str, Any]:
         "edge_vrf": EDGE_VRF,
         "edge_table": EDGE_TABLE,
         "rank_asn": RANK_ASN,
+        "handover_bit": f"{HANDOVER_BIT:#x}",
         "icmp_source": ICMP_SOURCE,
         "icmp_timeout": timeouts.ICMP_S,
         "dns_port": timeouts.DNS_PORT,
@@ -119,6 +121,8 @@ def _filtering(
         "own": [n.local.partition("/")[0] for n in outside],
         "edge_routers": [n.address for n in outside],
         "bridges": [item.bridge for item in tenants],
+        "tenant_inputs": [name for item in tenants for name in (item.bridge, item.tenant.vrf)],
+        "standby_macs": sorted({s.router_mac for item in tenants for s in item.standbys}),
         "numbers": ", ".join(f"{item.number} : {item.number}" for item in tenants),
         "zones": [(prefix, item.number) for item in tenants for prefix in item.public],
         "forwards": [forward for _, s in shown for forward in _forwards(s)],
@@ -185,14 +189,12 @@ def facts(view: dict[str, Any]) -> dict[str, Any]:
     """Return what `gatewayctl` and live checks need to know about this gateway."""
     gateway: Gateway = view["gateway"]
     tenants: Sequence[Served] = view["tenants"]
-    ingress = [*view["edge_inputs"], *(name for item in tenants for name in (item.tenant.vrf, item.bridge))]
     return {
         "name": gateway.name,
         "asn": gateway.asn,
         "vtep": gateway.vtep,
         "table": "kvfabric",
         "edge_vrf": EDGE_VRF,
-        "ingress": ingress,
         "fabric_sessions": [{"address": n.address, "device": n.device} for n in view["fabric"]],
         "edge_sessions": [{"address": n.address, "device": n.device} for n in view["edges"]],
         "route_maps": {"edge": "EDGE-OUT", "fabric": "DEFAULT-ONLY"},
@@ -211,6 +213,10 @@ def _tenant_facts(item: Served, gateway: str) -> dict[str, Any]:
         "vni": item.tenant.vni,
         "zone": item.number,
         "table": item.table,
+        "bridge": item.bridge,
+        "vxlan": item.vxlan,
+        "handover_table": item.handover_table,
+        "standbys": [{"name": s.name, "vtep": s.vtep, "router_mac": s.router_mac} for s in item.standbys],
         "rank": item.rank,
         "exposures": [_exposure_facts(s, gateway) for s in item.shown],
     }

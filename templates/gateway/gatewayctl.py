@@ -2,7 +2,7 @@
 """gatewayctl: state, drain and health of one kvfabric gateway. Runs on the gateway; standard library only.
 
     gatewayctl status [--json]        sessions, flows, what is announced, whether it is drained or withdrawn
-    gatewayctl drain [--deadline S]   move traffic away, refuse new flows, wait for the old ones to end
+    gatewayctl drain [--deadline S]   new flows go to the standby; wait for the old ones to end; then routes move
     gatewayctl undrain                take traffic again
     gatewayctl health [--once]        check every interval; withdraw after N failures, come back after N successes
     gatewayctl metrics                Prometheus text
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CONFIG = Path("/etc/kvfabric/gateway.json")
 STATE_FOLDER = Path("/var/lib/kvfabric")
 VTYSH = shlex.split(os.environ.get("KVFABRIC_VTYSH", "vtysh"))
-SETTLE_S = 3.0  # from the BGP update to the last new flow that still comes: a few times the sessions' route delay
+SETTLE_S = 3.0  # from the BGP update to the last packet that still comes
 POLL_S = 1.0
 FULL = 0.98  # of the conntrack table: above it new flows are lost
 PORTS_PER_ADDRESS = 64_512
@@ -150,17 +150,44 @@ class Gateway:
 
     # ------------------------------------------------------------------ nftables and conntrack
 
-    def refuse(self, on: bool) -> None:
-        """Refuse new flows by every way in, or take them again."""
+    def hand_over(self, on: bool) -> dict[str, str]:
+        """Send flows that are new here to a standby, or keep them again; returns the standby of each tenant.
+
+        Flows known here go on as before: routes do not move yet. A tenant without a reachable standby has its new flows
+        refused. The way to a standby is made by hand, since BGP has none: this gateway's own default route is better.
+        """
         table = self.facts["table"]
-        lines = [f"flush set ip {table} drained"]
-        if on:
-            names = ", ".join(f'"{name}"' for name in self.facts["ingress"])
-            lines.append(f"add element ip {table} drained {{ {names} }}")
+        lines = [f"flush set ip {table} handed_over", f"flush set ip {table} drained"]
+        found: dict[str, str] = {}
+        for tenant in self.facts["tenants"]:
+            standby = self._reachable(tenant["standbys"]) if on else None
+            if standby:
+                self._way_to(tenant, standby)
+                lines.append(f"add element ip {table} handed_over {{ {tenant['zone']} }}")
+                found[tenant["name"]] = standby["name"]
+            if on:
+                lines.append(f"add element ip {table} drained {{ {tenant['zone']} }}")
         run(["nft", "-f", "-"], "\n".join(lines) + "\n")
+        return found
+
+    @staticmethod
+    def _reachable(standbys: list[dict[str, str]]) -> dict[str, str] | None:
+        for standby in standbys:
+            if run(["ip", "route", "show", f"{standby['vtep']}/32"]).strip():
+                return standby
+        return None
+
+    @staticmethod
+    def _way_to(tenant: dict[str, Any], standby: dict[str, str]) -> None:
+        mac, vtep, vxlan = standby["router_mac"], standby["vtep"], tenant["vxlan"]
+        run(["bridge", "fdb", "replace", mac, "dev", vxlan, "master", "static"])
+        run(["bridge", "fdb", "replace", mac, "dev", vxlan, "dst", vtep, "self", "permanent"])
+        run(["ip", "neigh", "replace", vtep, "lladdr", mac, "dev", tenant["bridge"], "nud", "permanent"])
+        way = ["default", "via", vtep, "dev", tenant["bridge"], "onlink", "table", str(tenant["handover_table"])]
+        run(["ip", "route", "replace", *way])
 
     def refusing(self) -> bool:
-        """Say whether new flows are refused."""
+        """Say whether this gateway takes no new flows."""
         return any("elem" in item.get("set", {}) for item in self._nft("set", "drained"))
 
     def _nft(self, kind: str, name: str = "") -> list[dict[str, Any]]:
@@ -226,11 +253,11 @@ class Gateway:
     def put_back(self) -> None:
         """Make FRR and nftables what the state file says, after either of them was started anew."""
         state = self.state()
-        draining = state["phase"] != "active"
-        self.graceful_shutdown(draining)
+        self.graceful_shutdown(state["phase"] == "drained")
         self.withdraw(state["withdrawn"])
-        if self.refusing() != (draining and state.get("refusing", False)):
-            self.refuse(draining and state.get("refusing", False))
+        draining = state["phase"] != "active"
+        if draining or self.refusing():
+            self.hand_over(draining)
 
 
 def _conntrack() -> Iterator[str]:
@@ -291,27 +318,28 @@ def _by_label(flows: dict[str, int]) -> str:
 
 
 def drain(gateway: Gateway, deadline_s: float | None, settle_s: float) -> int:
-    """Move traffic to the other gateways and wait until this one can be stopped."""
+    """Give new flows to the standby, wait for the old ones to end, then give it the routes too."""
+    name = gateway.facts["name"]
     with gateway.alone():
         state = gateway.state()
         now = time.time()
         if state["phase"] == "active" or deadline_s is not None:
             wait = gateway.facts["drain_deadline_s"] if deadline_s is None else deadline_s
-            state = gateway.keep(phase="draining", since=now, deadline=now + wait, refusing=False, cut={})
-        say(f"{gateway.facts['name']}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
-        gateway.graceful_shutdown(True)
-        if not state.get("refusing"):
-            say(f"  routes are marked graceful-shutdown; {settle_s:.0f} s for others to move")
-            time.sleep(settle_s)
-            gateway.keep(refusing=True)
-        gateway.refuse(True)
-        say("  new flows are refused")
+            state = gateway.keep(phase="draining", since=now, deadline=now + wait, cut={})
+        say(f"{name}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
+        standbys = gateway.hand_over(True)
+        for tenant in gateway.facts["tenants"]:
+            to = standbys.get(tenant["name"])
+            say(f"  {tenant['name']}: new flows {f'go to {to}' if to else 'are refused: no standby can be reached'}")
         left = _wait_for_flows(gateway, state["deadline"])
+        gateway.graceful_shutdown(True)
         gateway.keep(phase="drained", cut={label: n for label, n in left.items() if n})
+        say(f"  routes are marked graceful-shutdown; {settle_s:.0f} s for all others to move")
+        time.sleep(settle_s)
     if any(left.values()):
-        say(f"  deadline: stopping the gateway now cuts {sum(left.values())} flows: {_by_label(left)}")
+        say(f"  deadline: {sum(left.values())} flows are cut: {_by_label(left)}")
         return 1
-    say("  drained: no flow is left, the gateway can stop")
+    say("  drained: no flow was cut, the gateway can stop")
     return 0
 
 
@@ -332,9 +360,9 @@ def _wait_for_flows(gateway: Gateway, deadline: float) -> dict[str, int]:
 def undrain(gateway: Gateway) -> int:
     """Take traffic again: first the flows, then the routes that bring them."""
     with gateway.alone():
-        gateway.refuse(False)
+        gateway.hand_over(False)
         gateway.graceful_shutdown(False)
-        gateway.keep(phase="active", refusing=False, cut={})
+        gateway.keep(phase="active", cut={})
     say(f"{gateway.facts['name']}: active")
     return 0
 
@@ -431,7 +459,9 @@ def main(argv: list[str] | None = None) -> int:
     verbs.add_parser("status").add_argument("--json", action="store_true")
     draining = verbs.add_parser("drain")
     draining.add_argument("--deadline", type=float, metavar="S", help="seconds from now; default: the plan's")
-    draining.add_argument("--settle", type=float, metavar="S", default=SETTLE_S, help="wait before refusing new flows")
+    draining.add_argument(
+        "--settle", type=float, metavar="S", default=SETTLE_S, help="wait after the routes have moved"
+    )
     verbs.add_parser("undrain")
     verbs.add_parser("health").add_argument("--once", action="store_true")
     verbs.add_parser("metrics")
