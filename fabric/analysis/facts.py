@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabric.analysis.node import Node, node_of
 from fabric.analysis.rendered import CONFIG_DB, FRR_CONF
+from fabric.plan import FABRIC_LINK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +52,9 @@ class Facts:
     @cached_property
     def routers(self) -> dict[str, FrrConf]:
         """Devices of the plan that have an frr.conf, with it parsed."""
-        found = {name: self.rendered.frr(name) for name in self.plan.kind_of if FRR_CONF in self.rendered.files.get(name, {})}
+        found = {
+            name: self.rendered.frr(name) for name in self.plan.kind_of if FRR_CONF in self.rendered.files.get(name, {})
+        }
         return {name: conf for name, conf in found.items() if conf is not None}
 
     @cached_property
@@ -84,7 +87,9 @@ class Facts:
     @cached_property
     def rdma_fabrics(self) -> frozenset[str]:
         """Names of fabrics with a lossless class."""
-        return frozenset(name for name, fabric in self.plan.fabrics.items() if fabric.managed and fabric.qos is not None)
+        return frozenset(
+            name for name, fabric in self.plan.fabrics.items() if fabric.managed and fabric.qos is not None
+        )
 
     @cached_property
     def linked(self) -> dict[str, dict[str, Link]]:
@@ -107,6 +112,15 @@ class Facts:
             fabric = switch.fabric if switch else ""
             groups.setdefault((fabric, tuple(id(self.db(device).get(table)) for table in tables)), []).append(device)
         return [Alike(names[0], tuple(names), fabric) for (fabric, _), names in groups.items()]
+
+    @cached_property
+    def lossless_ports(self) -> dict[str, frozenset[str]]:
+        """Switch -> interfaces that carry RDMA: fabric links of a lossless fabric, and cables of RDMA NIC ports."""
+        rdma = {port.link for server in self.plan.servers.values() for port in server.ports if port.rdma}
+        return {
+            switch: frozenset(n for n, link in links.items() if link.kind == FABRIC_LINK or link.id in rdma)
+            for switch, links in self.linked.items()
+        }
 
     @cached_property
     def vrf_names(self) -> frozenset[str]:

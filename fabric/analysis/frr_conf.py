@@ -1,7 +1,7 @@
 """Reads an frr.conf into a small typed model, quickly and with line numbers.
 
 It knows the statements that this project's rules ask about and keeps the rest as words. It is not a syntax checker
-(`vtysh -C` is): what it does not know it leaves alone. Sections are recognised by indentation, as FRR itself writes them.
+(`vtysh -C` is): what it does not know it leaves alone. Sections are told by indentation, as FRR itself writes them.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class AddressFamily:
     rt_import: dict[str, int] = field(default_factory=dict)
     rt_export: dict[str, int] = field(default_factory=dict)
     import_vrf: dict[str, int] = field(default_factory=dict)
+    import_map: str = ""
     other: list[tuple[int, Words]] = field(default_factory=list)
     rd: str = ""
     rd_line: int = 0
@@ -176,10 +177,10 @@ class _Reader:
             "neighbor": _family_neighbor,
             "redistribute": _family_redistribute,
             "network": lambda family, n, w: family.networks.__setitem__(w[1], n),
-            "maximum-paths": lambda family, n, w: setattr(family, "max_paths", _number(w[1])),
-            "advertise-all-vni": lambda family, n, w: setattr(family, "all_vni", n),
+            "maximum-paths": lambda family, _, w: setattr(family, "max_paths", _number(w[1])),
+            "advertise-all-vni": lambda family, n, _: setattr(family, "all_vni", n),
             "advertise": lambda family, n, w: family.advertise.__setitem__(" ".join(w[1:]), n),
-            "default-originate": lambda family, n, w: setattr(family, "default_originate", n),
+            "default-originate": lambda family, n, _: setattr(family, "default_originate", n),
             "rd": _family_rd,
             "route-target": _family_route_target,
             "import": _family_import,
@@ -187,7 +188,7 @@ class _Reader:
 
     def read(self, text: str) -> FrrConf:
         number = 0
-        for number, line in enumerate(text.splitlines(), 1):  # noqa: B007 - the last number is the length
+        for number, line in enumerate(text.splitlines(), 1):
             words = list(_split(line))
             if not words or words[0][0] in "!#":
                 continue
@@ -365,7 +366,10 @@ def _family_route_target(family: AddressFamily, number: int, words: Words) -> No
 
 
 def _family_import(family: AddressFamily, number: int, words: Words) -> None:
-    family.import_vrf[" ".join(words[1:])] = number
+    if words[1:3] == ["vrf", "route-map"] and len(words) > 3:
+        family.import_map = words[3]
+    else:
+        family.import_vrf[words[-1]] = number
 
 
 def parse(text: str) -> FrrConf:

@@ -1,7 +1,8 @@
 """The allow/deny matrix of tenants: as declared, and as the route targets in the files make it.
 
-Model: a VRF sees a tenant when it imports a route target that a VRF of that tenant exports on another router of the
-same fabric (or its own). Routes learnt by EVPN are not exported again, so seeing is never passed on.
+Model: a VRF sees a tenant when it imports a route target that a VRF of that tenant exports on a router of the same
+fabric, or takes routes from that tenant's VRF beside it (`import vrf`). Imported routes are not imported again and a
+VRF advertises its own subnets only (rule `isolation.no-transit` looks), so seeing is never passed on.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one VRF of one router imports: tenants it `sees`, of those `present` in the fabric; lines by tenant."""
+    """What one VRF of one router imports: tenants it `sees` and those it needs; the lines of its imports by tenant.
+
+    `needs` are the tenant itself and its peers, as far as they are in this fabric, when the router has ports of the
+    tenant; only the tenant itself when the VRF is there for its peers.
+    """
 
     device: str
     vrf: str
     tenant: str
     line: int
     sees: frozenset[str]
-    present: frozenset[str]
+    needs: frozenset[str]
     lines: dict[str, int]
 
 
@@ -59,20 +64,35 @@ def matrix(facts: Facts) -> Iterator[View]:
         instances.append((device, fabric, bgp))
         for target in bgp.evpn.rt_export:
             exporters.setdefault(fabric, {}).setdefault(target, set()).add(tenant.name)
-    present = {fabric: frozenset(name for names in by_rt.values() for name in names) for fabric, by_rt in exporters.items()}
+    present = {fabric: frozenset(n for names in by_rt.values() for n in names) for fabric, by_rt in exporters.items()}
+    allowed = declared(plan)
+    home = tenants_of_leaf(plan)
     for device, fabric, bgp in instances:
         family = bgp.evpn
         assert family is not None
+        name = plan.tenant_of_vrf[bgp.vrf].name
         lines: dict[str, int] = {}
         for target, line in family.rt_import.items():
-            for name in exporters.get(fabric, {}).get(target, ()):
-                lines[name] = line
-        tenant = plan.tenant_of_vrf[bgp.vrf]
-        yield View(device, bgp.vrf, tenant.name, family.line, frozenset(lines), present.get(fabric, frozenset()), lines)
+            for other in exporters.get(fabric, {}).get(target, ()):
+                lines[other] = line
+        for vrf, line in (bgp.ipv4.import_vrf if bgp.ipv4 else {}).items():
+            if vrf in plan.tenant_of_vrf:
+                lines[plan.tenant_of_vrf[vrf].name] = line
+        needs = allowed[name] & present[fabric] if name in home.get(device, ()) else frozenset({name})
+        yield View(device, bgp.vrf, name, family.line, frozenset(lines), needs, lines)
+
+
+def tenants_of_leaf(plan: Plan) -> dict[str, set[str]]:
+    """Return, by leaf, the tenants that have ports on it."""
+    home: dict[str, set[str]] = {}
+    for link in plan.links.values():
+        if link.tenant:
+            home.setdefault(link.b.device, set()).add(link.tenant)
+    return home
 
 
 def reachability(facts: Facts) -> dict[tuple[str, str], bool]:
-    """Return the site's matrix from the files: (tenant, tenant) -> can exchange packets, which needs both directions."""
+    """Return the matrix that the files make: (tenant, tenant) -> can exchange packets, which needs both ways."""
     sees: dict[str, set[str]] = {}
     for view in matrix(facts):
         sees.setdefault(view.tenant, set()).update(view.sees)

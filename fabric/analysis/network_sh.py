@@ -22,8 +22,7 @@ def commands(text: str) -> list[tuple[int, list[str]]]:
         stripped = line.strip()
         if not stripped or stripped[0] == "#":
             continue
-        for words in _simple(stripped):
-            found.append((number, words))
+        found.extend((number, words) for words in _simple(stripped))
     return found
 
 
@@ -53,3 +52,73 @@ def _without_leaders(words: list[str]) -> list[str]:
 def read_network_sh(text: str, node: Node) -> None:
     """Fill a node from the text of its network.sh."""
     node.commands = commands(text)
+    masters: dict[str, str] = {}
+    for _, words in node.commands:
+        if words[:1] != ["ip"] or len(words) < 4:
+            continue
+        if words[1:3] == ["link", "add"]:
+            _link_add(words[3:], node)
+        elif words[1:3] == ["link", "set"]:
+            _link_set(words[3:], node, masters)
+        elif words[1].startswith("addr") and words[2] in {"add", "replace"} and "dev" in words:
+            node.interface(_after(words, "dev")).addresses.append(words[3])
+        elif words[1] == "route" and words[2] in {"add", "replace"}:
+            node.routes.append({"prefix": words[3], **_pairs(words[4:])})
+    for name, interface in node.interfaces.items():
+        interface.vrf = _vrf(name, masters, node.vrfs)
+    for tunnel in node.tunnels:
+        tunnel.vrf = _vrf(tunnel.interface, masters, node.vrfs)
+        if tunnel.vrf:
+            node.vrfs[tunnel.vrf] = tunnel.vni
+    node.vrfs = {name: vni for name, vni in node.vrfs.items() if vni}
+
+
+def _link_add(words: list[str], node: Node) -> None:
+    from fabric.analysis.node import Tunnel
+
+    kind = _after(words, "type")
+    if kind == "vrf":
+        node.vrfs.setdefault(words[0], 0)
+    elif kind == "vxlan":
+        vni, port = _after(words, "id"), _after(words, "dstport")
+        tunnel = Tunnel(
+            int(vni) if vni.isdigit() else 0,
+            "",
+            0,
+            _after(words, "local"),
+            words[0],
+            _after(words, "tos"),
+            int(port) if port.isdigit() else 0,
+        )
+        node.tunnels.append(tunnel)
+    node.interface(words[0])
+
+
+def _link_set(words: list[str], node: Node, masters: dict[str, str]) -> None:
+    if words[0] == "dev":
+        words = words[1:]
+    interface = node.interface(words[0])
+    mtu = _after(words, "mtu")
+    if mtu.isdigit():
+        interface.mtu = int(mtu)
+    if "up" in words[1:]:
+        interface.up = True
+    master = _after(words, "master")
+    if master:
+        masters[words[0]] = master
+
+
+def _after(words: list[str], word: str) -> str:
+    return words[words.index(word) + 1] if word in words[:-1] else ""
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _vrf(name: str, masters: dict[str, str], vrfs: dict[str, int]) -> str:
+    for _ in range(4):
+        if name in vrfs:
+            return name
+        name = masters.get(name, "")
+    return ""

@@ -26,7 +26,7 @@ class Interface:
 
 @dataclass(slots=True)
 class Tunnel:
-    """One VXLAN: VNI, the VRF it serves, its VLAN (0 on Linux), local VTEP, and TOS (`inherit`, or empty when not said)."""
+    """One VXLAN: VNI, the VRF it serves, its VLAN (0 on Linux), local VTEP, TOS (`inherit`, or empty)."""
 
     vni: int
     vrf: str
@@ -91,7 +91,9 @@ def _tunnels(node: Node, db: ConfigDb) -> None:
     for row in db.get("VXLAN_TUNNEL_MAP", {}).values():
         vlan = str(row.get("vlan", ""))
         svi = node.interfaces.get(vlan)
-        node.tunnels.append(Tunnel(_number(row.get("vni")), svi.vrf if svi else "", _number(vlan.removeprefix("Vlan")), local, vlan))
+        node.tunnels.append(
+            Tunnel(_number(row.get("vni")), svi.vrf if svi else "", _number(vlan.removeprefix("Vlan")), local, vlan)
+        )
 
 
 def _number(value: object) -> int:

@@ -45,7 +45,9 @@ class Rendered:
         """Read `folder/<device>/<file>`; CouldNotRunError when there is no device folder in it."""
         files: dict[str, dict[str, str]] = {}
         for device in sorted(path for path in folder.iterdir() if path.is_dir()):
-            files[device.name] = {path.name: path.read_text(errors="replace") for path in sorted(device.iterdir()) if path.is_file()}
+            files[device.name] = {
+                path.name: path.read_text(errors="replace") for path in sorted(device.iterdir()) if path.is_file()
+            }
         if not files:
             message = f"{folder} holds no device folder"
             raise CouldNotRunError(message)
@@ -116,7 +118,14 @@ class Rendered:
 
     def _unreadable(self, device: str, text: str, line: int = 0) -> None:
         self.problems.append(
-            Problem("files.readable", f"{device} {CONFIG_DB}", text, "render the device again", self.path(device, CONFIG_DB), line)
+            Problem(
+                "files.readable",
+                f"{device} {CONFIG_DB}",
+                text,
+                "render the device again",
+                self.path(device, CONFIG_DB),
+                line,
+            )
         )
 
     def frr(self, device: str) -> frr_conf.FrrConf | None:

@@ -35,9 +35,16 @@ class Rule:
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         title, parts = _page(inspect.cleandoc(cls.__doc__ or ""))
-        missing = [name for name, there in (("id", "." in cls.id), ("Why:", parts.get("Why")), ("Fix:", parts.get("Fix"))) if not there]
+        missing = [
+            name
+            for name, there in (("id", "." in cls.id), ("Why:", parts.get("Why")), ("Fix:", parts.get("Fix")))
+            if not there
+        ]
         if missing or not title:
-            message = f"rule {cls.__name__} needs a dotted id and a docstring with a first line, Why: and Fix: (missing: {', '.join(missing)})"
+            lacks = ", ".join(missing) or "a first line"
+            message = (
+                f"rule {cls.__name__} needs a dotted id and a docstring with a first line, Why: and Fix: ({lacks})"
+            )
             raise TypeError(message)
         if cls.id in _RULES and _RULES[cls.id].__qualname__ != cls.__qualname__:
             message = f"rule id {cls.id} is taken by {_RULES[cls.id].__name__}"
@@ -54,7 +61,17 @@ class Rule:
         """Yield every finding."""
         raise NotImplementedError
 
-    def finding(self, subject: str, text: str, *, device: str = "", file: str = "", line: int = 0, keys: tuple[str, ...] = (), fix: str = "") -> Problem:
+    def finding(
+        self,
+        subject: str,
+        text: str,
+        *,
+        device: str = "",
+        file: str = "",
+        line: int = 0,
+        keys: tuple[str, ...] = (),
+        fix: str = "",
+    ) -> Problem:
         """Build a finding; with `keys` (table, row, field) the line of a JSON file is looked up."""
         name = file or self.file
         if device and keys and not line:

@@ -18,7 +18,7 @@ _FAMILIES = ("ipv4 unicast", "l2vpn evpn")
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One direction of a session: the statement on `here` about `there`. `far_active` is None when `there` is not ours."""
+    """One direction of a session: what `here` says of `there`. `far_active` is None when `there` is not ours."""
 
     link: Link
     here: str
@@ -64,7 +64,9 @@ def _find(facts: Facts) -> list[Session]:
                 continue
             bgp, neighbor, active = ends[i]
             far_active = ends[1 - i][2] if there in facts.routers else None
-            found.append(Session(link, here, there, bgp, neighbor, asns[there], active, far_active, _bfd(bgp, neighbor)))
+            found.append(
+                Session(link, here, there, bgp, neighbor, asns[there], active, far_active, _bfd(bgp, neighbor))
+            )
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabric.analysis.isolation import tenants_of_leaf
 from fabric.analysis.rendered import FRR_CONF
 from fabric.analysis.rule import Rule
 
@@ -48,9 +49,18 @@ class RouteTargetsExplicit(Rule):
             if not bgp.vrf or bgp.vrf not in self.facts.vrf_names:
                 continue
             family = bgp.evpn
-            for way, targets in (("import", family.rt_import), ("export", family.rt_export)) if family else (("import", {}), ("export", {})):
+            for way, targets in (
+                (("import", family.rt_import), ("export", family.rt_export))
+                if family
+                else (("import", {}), ("export", {}))
+            ):
                 if not targets:
-                    yield self.finding(f"{device} {bgp.vrf}", f"has no {way} route target", device=device, line=family.line if family else bgp.line)
+                    yield self.finding(
+                        f"{device} {bgp.vrf}",
+                        f"has no {way} route target",
+                        device=device,
+                        line=family.line if family else bgp.line,
+                    )
 
 
 class RouteTargetFits(Rule):
@@ -75,7 +85,9 @@ class RouteTargetFits(Rule):
                 if text is None:
                     text = judged[target] = _community_error(target)
                 if text:
-                    yield self.finding(f"{device} {bgp.vrf or 'default'}", f"route target {target}: {text}", device=device, line=line)
+                    yield self.finding(
+                        f"{device} {bgp.vrf or 'default'}", f"route target {target}: {text}", device=device, line=line
+                    )
 
 
 class RouteDistinguisher(Rule):
@@ -102,7 +114,9 @@ class RouteDistinguisher(Rule):
             text = _community_error(family.rd)
             other = seen.setdefault(family.rd, subject)
             if text or other != subject:
-                yield self.finding(subject, f"rd {family.rd}: {text or f'is also that of {other}'}", device=device, line=family.rd_line)
+                yield self.finding(
+                    subject, f"rd {family.rd}: {text or f'is also that of {other}'}", device=device, line=family.rd_line
+                )
 
 
 class AdvertisesTenants(Rule):
@@ -117,13 +131,27 @@ class AdvertisesTenants(Rule):
     file = FRR_CONF
 
     def check(self) -> Iterator[Problem]:
+        home = tenants_of_leaf(self.plan)
         for device, conf in self.facts.routers.items():
             vrfs = [b for b in conf.bgp.values() if b.vrf in self.facts.vrf_names]
             for bgp in vrfs:
-                if bgp.evpn is None or not any(a.startswith("ipv4 unicast") for a in bgp.evpn.advertise):
-                    yield self.finding(f"{device} {bgp.vrf}", "does not advertise ipv4 unicast", device=device, line=bgp.line)
+                own = device in self.plan.gateways or self.plan.tenant_of_vrf[bgp.vrf].name in home.get(device, ())
+                if own and (bgp.evpn is None or not any(a.startswith("ipv4 unicast") for a in bgp.evpn.advertise)):
+                    yield self.finding(
+                        f"{device} {bgp.vrf}", "does not advertise ipv4 unicast", device=device, line=bgp.line
+                    )
                 if bgp.evpn is not None and bgp.evpn.all_vni:
-                    yield self.finding(f"{device} {bgp.vrf}", "has advertise-all-vni in a tenant VRF", device=device, line=bgp.evpn.all_vni)
+                    yield self.finding(
+                        f"{device} {bgp.vrf}",
+                        "has advertise-all-vni in a tenant VRF",
+                        device=device,
+                        line=bgp.evpn.all_vni,
+                    )
             default = conf.default
             if vrfs and (default is None or default.evpn is None or not default.evpn.all_vni):
-                yield self.finding(device, "has tenant VRFs but no advertise-all-vni", device=device, line=default.line if default else 0)
+                yield self.finding(
+                    device,
+                    "has tenant VRFs but no advertise-all-vni",
+                    device=device,
+                    line=default.line if default else 0,
+                )

@@ -96,7 +96,9 @@ class SviInVrf(Rule):
                 vlan, want = str(row.get("vlan")), vrf_of.get(str(row.get("vni")), "")
                 have = svis.get(vlan, {}).get("vrf_name", "")
                 if want and have != want:
-                    text = f"{vlan} carries VNI {row.get('vni')} of {want} but its SVI is in {have or 'the default VRF'}"
+                    text = (
+                        f"{vlan} carries VNI {row.get('vni')} of {want} but its SVI is in {have or 'the default VRF'}"
+                    )
                     yield self.finding(group.subject, text, device=device, keys=("VLAN_INTERFACE", vlan))
                 if any(key.startswith(f"{vlan}|") for key in svis):
                     text = f"the SVI of the L3VNI, {vlan}, has an address"
@@ -220,5 +222,7 @@ class VrfWherePorts(Rule):
                 continue
             for vrf in sorted({*node.vrfs, *want}):
                 if node.vrfs.get(vrf) != want.get(vrf):
-                    text = f"{vrf} has VNI {node.vrfs.get(vrf, 'none')}, the plan says {want.get(vrf, 'no such VRF here')}"
+                    text = (
+                        f"{vrf} has VNI {node.vrfs.get(vrf, 'none')}, the plan says {want.get(vrf, 'no such VRF here')}"
+                    )
                     yield self.finding(f"{switch.name} {vrf}", text, device=switch.name, file=node.file)

@@ -127,7 +127,8 @@ class MatchesPlatform(Rule):
                     text = f"the platform has no port {port} with lanes {row.get('lanes', '')}"
                     yield self.finding(f"{device} {port}", text, device=device, keys=("PORT", port, "lanes"))
                 elif (row.get("alias"), row.get("index")) != want[:2]:
-                    text = f"alias {row.get('alias')} and index {row.get('index')}, the platform has {want[0]} and {want[1]}"
+                    have = f"alias {row.get('alias')} and index {row.get('index')}"
+                    text = f"{have}, the platform has {want[0]} and {want[1]}"
                     yield self.finding(f"{device} {port}", text, device=device, keys=("PORT", port, "alias"))
 
 
@@ -168,7 +169,9 @@ class BreakoutMatchesPorts(Rule):
                 if text is None:
                     text = judged[key] = self._judge(model, parent, str(mode), key[3])
                 if text:
-                    yield self.finding(f"{device} {parent}", text, device=device, keys=("BREAKOUT_CFG", parent, "brkout_mode"))
+                    yield self.finding(
+                        f"{device} {parent}", text, device=device, keys=("BREAKOUT_CFG", parent, "brkout_mode")
+                    )
 
     @staticmethod
     def _judge(model: str, parent: str, mode: str, speeds: tuple[str, ...]) -> str:
@@ -263,9 +266,10 @@ class KnownFec(Rule):
         for device in self.facts.sonic:
             for port, row in self.facts.db(device).get("PORT", {}).items():
                 fec = row.get("fec", "")
-                if fec != "rs" and (fec not in _FEC or len(row.get("speed", "")) > 5 and int(_speed(row)) >= 200):
-                    text = f"fec '{fec}' at {_speed(row)}G"
-                    yield self.finding(f"{device} {port}", text, device=device, keys=("PORT", port, "fec"))
+                if fec == "rs" or (_speed(row) < 200 and fec in _FEC | {""}):
+                    continue
+                text = f"fec '{fec}' at {_speed(row)}G"
+                yield self.finding(f"{device} {port}", text, device=device, keys=("PORT", port, "fec"))
 
 
 class LinkSpeed(Rule):

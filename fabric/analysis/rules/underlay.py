@@ -14,7 +14,7 @@ from fabric.problem import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.analysis.frr_conf import Bgp
+    from fabric.analysis.frr_conf import Bgp, FrrConf
     from fabric.problem import Problem
 
 _DEFAULT_MAX_PATHS = 64
@@ -127,11 +127,16 @@ class EcmpWidth(Rule):
                 line = next((n for n, w in family.other if w[0] == "maximum-paths"), family.line)
                 yield self.finding(device, f"maximum-paths {width} with {want} uplinks", device=device, line=line)
             elif self._narrow_vrfs(conf.bgp):
-                text = f"maximum-paths 1 in {', '.join(self._narrow_vrfs(conf.bgp))}: one leaf of a dual-homed server is never used"
+                names = ", ".join(self._narrow_vrfs(conf.bgp))
+                text = f"maximum-paths 1 in {names}: one leaf of a dual-homed server is never used"
                 yield self.finding(device, text, device=device)
 
     def _narrow_vrfs(self, instances: dict[str, Bgp]) -> list[str]:
-        return [b.vrf for b in instances.values() if b.vrf in self.facts.vrf_names and b.ipv4 is not None and b.ipv4.max_paths == 1]
+        return [
+            b.vrf
+            for b in instances.values()
+            if b.vrf in self.facts.vrf_names and b.ipv4 is not None and b.ipv4.max_paths == 1
+        ]
 
 
 class AsNumbers(Rule):
@@ -160,7 +165,9 @@ class AsNumbers(Rule):
             else:
                 first, other = shared.setdefault((fabric, kind), (asn, device))
                 if first != asn:
-                    yield self.finding(device, f"has AS {asn}, {other} has {first}: all of a kind share one", device=device, line=line)
+                    yield self.finding(
+                        device, f"has AS {asn}, {other} has {first}: all of a kind share one", device=device, line=line
+                    )
 
     def _one_as(self, device: str, instances: dict[str, Bgp], extra: list[Bgp]) -> Iterator[Problem]:
         default = instances.get("")
@@ -168,7 +175,9 @@ class AsNumbers(Rule):
             yield self.finding(device, "has no router bgp", device=device)
             return
         for bgp in extra:
-            yield self.finding(device, f"has a second AS, {bgp.asn}, beside {default.asn}", device=device, line=bgp.line)
+            yield self.finding(
+                device, f"has a second AS, {bgp.asn}, beside {default.asn}", device=device, line=bgp.line
+            )
 
 
 class RouterIds(Rule):
@@ -189,14 +198,24 @@ class RouterIds(Rule):
             if bgp is None:
                 continue
             switch = self.plan.switches.get(device)
-            want = switch.router_id if switch else self.plan.gateways[device].router_id if device in self.plan.gateways else ""
+            want = (
+                switch.router_id
+                if switch
+                else self.plan.gateways[device].router_id
+                if device in self.plan.gateways
+                else ""
+            )
             other = seen.setdefault(bgp.router_id, device)
             if bgp.router_id in {"", "0.0.0.0"}:  # noqa: S104 - an id, not a socket
                 yield self.finding(device, f"router id is '{bgp.router_id}'", device=device, line=bgp.line)
             elif other != device:
-                yield self.finding(device, f"router id {bgp.router_id} is also that of {other}", device=device, line=bgp.line)
+                yield self.finding(
+                    device, f"router id {bgp.router_id} is also that of {other}", device=device, line=bgp.line
+                )
             elif want and bgp.router_id != want:
-                yield self.finding(device, f"router id {bgp.router_id}, the plan says {want}", device=device, line=bgp.line)
+                yield self.finding(
+                    device, f"router id {bgp.router_id}, the plan says {want}", device=device, line=bgp.line
+                )
 
 
 class LoopbacksAnnounced(Rule):
@@ -218,7 +237,9 @@ class LoopbacksAnnounced(Rule):
             for address in filter(None, (owner.router_id, owner.vtep)):
                 prefix = f"{address}/32"
                 redistributed = family.redistribute.get("connected")
-                said = prefix in family.networks or (redistributed is not None and permits(conf, redistributed[0], prefix))
+                said = prefix in family.networks or (
+                    redistributed is not None and permits(conf, redistributed[0], prefix)
+                )
                 if not said:
                     yield self.finding(device, f"does not announce {prefix}", device=device, line=family.line)
 
@@ -236,21 +257,32 @@ class References(Rule):
 
     def check(self) -> Iterator[Problem]:
         for device, conf in self.facts.routers.items():
-            for bgp in conf.bgp.values():
-                for neighbor in bgp.neighbors.values():
-                    group = bgp.neighbors.get(neighbor.group)
-                    if neighbor.group and (group is None or not group.is_group):
-                        yield self.finding(f"{device} {neighbor.name}", f"peer-group {neighbor.group} is not defined", device=device, line=neighbor.line)
-                for family in bgp.families.values():
-                    used = [*family.route_maps.values(), *(r for r in family.redistribute.values() if r[0])]
-                    for name, line in used:
-                        if name not in conf.route_maps:
-                            yield self.finding(f"{device} {bgp.vrf or 'default'}", f"route-map {name} is not defined", device=device, line=line)
-            for name, entries in conf.route_maps.items():
-                for entry in entries:
-                    for match in entry.matches:
-                        if match[-2:-1] == ["prefix-list"] and match[-1] not in conf.prefix_lists:
-                            yield self.finding(f"{device} {name}", f"prefix-list {match[-1]} is not defined", device=device, line=entry.line)
+            for name, line, text in _dangling(conf):
+                yield self.finding(f"{device} {name}", text, device=device, line=line)
+
+
+def _dangling(conf: FrrConf) -> Iterator[tuple[str, int, str]]:
+    for bgp in conf.bgp.values():
+        for neighbor in bgp.neighbors.values():
+            group = bgp.neighbors.get(neighbor.group)
+            if neighbor.group and (group is None or not group.is_group):
+                yield neighbor.name, neighbor.line, f"peer-group {neighbor.group} is not defined"
+        for family in bgp.families.values():
+            maps = (*family.route_maps.values(), *family.redistribute.values(), (family.import_map, family.line))
+            for name, line in maps:
+                if name and name not in conf.route_maps:
+                    yield bgp.vrf or "default", line, f"route-map {name} is not defined"
+    yield from _dangling_matches(conf)
+
+
+def _dangling_matches(conf: FrrConf) -> Iterator[tuple[str, int, str]]:
+    for name, entries in conf.route_maps.items():
+        for entry in entries:
+            for match in entry.matches:
+                if match[-2:-1] == ["prefix-list"] and match[-1] not in conf.prefix_lists:
+                    yield name, entry.line, f"prefix-list {match[-1]} is not defined"
+                if match[:1] == ["community"] and match[1] not in conf.community_lists:
+                    yield name, entry.line, f"community-list {match[1]} is not defined"
 
 
 class PolicyNeeded(Rule):
@@ -290,5 +322,11 @@ class MultipathRelax(Rule):
 
     def check(self) -> Iterator[Problem]:
         for device, bgp in self.facts.bgp():
-            if bgp.ipv4 is not None and bgp.ipv4.max_paths > 1 and "bgp bestpath as-path multipath-relax" not in bgp.statements:
-                yield self.finding(f"{device} {bgp.vrf or 'default'}", "balances without multipath-relax", device=device, line=bgp.line)
+            if (
+                bgp.ipv4 is not None
+                and bgp.ipv4.max_paths > 1
+                and "bgp bestpath as-path multipath-relax" not in bgp.statements
+            ):
+                yield self.finding(
+                    f"{device} {bgp.vrf or 'default'}", "balances without multipath-relax", device=device, line=bgp.line
+                )
