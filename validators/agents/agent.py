@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +15,7 @@ from validators.agents.package import command, stdin_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,26 +93,34 @@ class SshAgent:
 
 
 class NodeRunner(Protocol):
-    """What the lab offers: run a program in a node and wait."""
+    """What the lab offers: run a program in a node and wait, and a folder that nodes see as `/lab`."""
 
-    def run(self, node: str, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float | None = None) -> Any:
+    share: Path
+
+    def run(self, node: str, argv: Sequence[str], stdin: bytes = b"", timeout_s: float = 60) -> Any:
         """Return something with `rc`, `stdout` and `stderr`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabAgent:
-    """A node of a running lab."""
+    """A node of a running lab; `prefix` goes before every command (a namespace inside the node)."""
 
     lab: NodeRunner
     name: str
     python: str = "python3"
+    prefix: tuple[str, ...] = ()
 
     def execute(self, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Finished:
-        """Run in the node."""
+        """Run in the node. Standard input is a file in the shared folder: the control channel is for small things."""
+        file = self.lab.share / f"stdin-{uuid.uuid4().hex}"
+        file.write_bytes(stdin)
+        shell = ["sh", "-c", 'exec "$@" < "$0"', f"/lab/{file.name}", *argv]
         try:
-            done = self.lab.run(self.name, argv, stdin=stdin, timeout_s=timeout_s)
+            done = self.lab.run(self.name, [*self.prefix, *shell], timeout_s=timeout_s)
         except TimeoutError as error:
             raise CouldNotRunError(f"{self.name}: not done within {timeout_s:g} s") from error
+        finally:
+            file.unlink()
         return Finished(done.rc, done.stdout, done.stderr)
 
 

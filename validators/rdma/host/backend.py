@@ -52,6 +52,7 @@ def wc_status(code: int) -> str:
 class QpSettings:
     """What a queue pair is asked to use. MTU in bytes; `timeout` is the exponent of 4.096 us x 2^timeout.
 
+    `retry_cnt` 7 means for ever on Soft-RoCE, so that a dead peer is never seen there: the default is 6.
     `traffic_class` is DSCP x 4 + ECN bits. A device may allow fewer outstanding reads or a smaller MTU; what is in
     force is read back and compared.
     """
@@ -61,7 +62,7 @@ class QpSettings:
     hop_limit: int = 64
     max_rd_atomic: int = 16
     timeout: int = 14
-    retry_cnt: int = 7
+    retry_cnt: int = 6
     rnr_retry: int = 7
     min_rnr_timer: int = 12
 

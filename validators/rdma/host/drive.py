@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from validators.rdma.host.backend import Connection, Device, Prepared, Region, Times
     from validators.rdma.host.channel import Channel
 
-_KEPT = 10_000
+_KEPT = 1_000
 """Raw times kept per flow."""
 
 

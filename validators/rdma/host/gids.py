@@ -29,8 +29,9 @@ class Gid:
 def gid_of(address: str) -> str:
     """Return the GID of an IP address: IPv4 is mapped into IPv6 (::ffff:a.b.c.d), written out in full."""
     ip = ipaddress.ip_address(address)
-    text = f"::ffff:{ip}" if ip.version == 4 else str(ip)
-    return ipaddress.IPv6Address(text).exploded
+    packed = ip.packed if ip.version == 6 else bytes(10) + b"\xff\xff" + ip.packed
+    # not `exploded`: newer Pythons keep the dotted form of a mapped address, which pyverbs does not read
+    return packed.hex(":", 2)
 
 
 def table(root: Path = SYSFS) -> list[Gid]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -20,16 +21,18 @@ def read(device: str, port: int, netdev: str) -> dict[str, int]:
     base = SYSFS / device / "ports" / str(port)
     found = {f"hw.{name}": value for name, value in _folder(base / "hw_counters").items()}
     found |= {f"port.{name}": value for name, value in _folder(base / "counters").items()}
+    # inside a network namespace the kernel hides both folders, but answers the `rdma` tool
+    found |= {f"hw.{name}": value for name, value in _rdma_tool(device, port).items()}
     found |= {f"eth.{name}": value for name, value in _ethtool(netdev).items()}
     return found
 
 
 def driver(device: str) -> str:
-    """Return the kernel driver of a device (`mlx5_core`, `bnxt_en`), or `rxe` and `siw` for software ones."""
+    """Return the kernel driver of a device (`mlx5_core`, `bnxt_en`), `rxe` when it has no hardware behind it."""
     link = SYSFS / device / "device" / "driver"
     if link.exists():
         return link.resolve().name
-    return "rxe" if (SYSFS / device / "parent").exists() else ""
+    return "rxe" if (SYSFS / device / "ports").exists() else ""
 
 
 def _folder(folder: Path) -> dict[str, int]:
@@ -40,6 +43,18 @@ def _folder(folder: Path) -> dict[str, int]:
         except (OSError, ValueError):
             continue  # `lifespan` and what the device does not support
     return values
+
+
+def _rdma_tool(device: str, port: int) -> dict[str, int]:
+    if not shutil.which("rdma"):
+        return {}
+    argv = ["rdma", "-j", "statistic", "show", "link", f"{device}/{port}"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    try:
+        rows = json.loads(done.stdout or "[]")
+    except json.JSONDecodeError:
+        return {}
+    return {name: value for row in rows for name, value in row.items() if isinstance(value, int) and name != "port"}
 
 
 def _ethtool(netdev: str) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from validators.rdma.host import gids
 from validators.rdma.host.backend import DENIED, DeviceError, TransferError
 from validators.rdma.host.drive import transfer
 
@@ -43,6 +44,8 @@ def _try(driver: Driver, name: str, domain: str, remote: dict[str, int], *, allo
     """Connect anew (a refusal breaks the queue pair) and try once; tell whether any byte came."""
     if driver.verb == "read":
         driver.buffer.clear()
+    else:
+        driver.channel.ask("clear", region="blocks")
     connection = driver.connect(name, domain)
     prepared = driver.prepare(connection, remote)
     outcome: dict[str, Any] = {"name": name, "allowed": allowed, "status": "SUCCESS", "text": "", "detected_s": 0.0}
@@ -51,7 +54,10 @@ def _try(driver: Driver, name: str, domain: str, remote: dict[str, int], *, allo
     except TransferError as error:
         outcome |= {"status": error.status, "text": str(error), "detected_s": error.detected_s}
     outcome["refused"] = outcome["status"] in DENIED
-    outcome["bytes_came"] = driver.verb == "read" and not driver.buffer.is_clear()
+    untouched = (
+        driver.buffer.is_clear() if driver.verb == "read" else driver.channel.ask("is_clear", region="blocks")["clear"]
+    )
+    outcome["bytes_came"] = not untouched
     prepared.close()
     connection.close()
     driver.channel.ask("disconnect", name=name)
@@ -126,7 +132,7 @@ def _run_until(prepared: Prepared, end: float, deadline_s: float, outcome: dict[
 
 def wrong_gid(driver: Driver) -> dict[str, Any]:
     """Connect to a GID that nobody has; it must fail with both GIDs named, at connect or at the first transfer."""
-    nobody = driver.request["nobody_gid"]
+    nobody = gids.gid_of(driver.request["nobody_gid"])
     mine = driver.device.describe()["gid"]
     remote = driver.allocate("blocks")
     start = time.perf_counter()

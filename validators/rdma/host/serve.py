@@ -82,6 +82,9 @@ class Server:
         self.buffers[region].clear()
         return {}
 
+    def _is_clear(self, region: str) -> dict[str, Any]:
+        return {"clear": self.buffers[region].is_clear()}
+
     def _check(self, region: str, workload: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
         with self.buffers[region].view() as view:
             runs = Workload.from_dict(workload).receiver_runs()

@@ -1,8 +1,8 @@
 """The same transfers over TCP, as a control and for hosts without RDMA. Every result says `TCP, no RDMA`.
 
 The owner of memory runs a thread per stream that answers READ and WRITE frames; keys and domains are checked in
-software as verbs check them in hardware, so the access scenarios can be run, but they prove nothing about a NIC. A frame is a
-header and up to 256 (offset, size) pairs; the sockets carry the asked traffic class.
+software as verbs check them in hardware, so the access scenarios can be run, but prove nothing about a NIC. A frame is
+a header and up to 256 (offset, size) pairs; the sockets carry the asked traffic class.
 """
 
 from __future__ import annotations

@@ -1,0 +1,81 @@
+"""`kvfabric probe rdma`: KV-shaped transfers between the servers of a lab or a site."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_PASS
+from fabric.cli.output import print_json, print_problems
+
+_SETS = ["pair", "matrix", "cover", "bisection", "incast", "restore"]
+_SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gid", "overrun"]
+
+
+@click.command()
+@click.argument("site")
+@click.option("--lab", help="Name of a running lab of SITE; without it, servers are reached by SSH.")
+@click.option("--ssh-user", default="", help="User for SSH (else what ssh itself would use).")
+@click.option("--set", "kind", type=click.Choice(_SETS), default="pair", show_default=True)
+@click.option("--from", "owner", default="", help="SERVER or SERVER:PORT where blocks lie (pair).")
+@click.option("--to", "reader", default="", help="SERVER or SERVER:PORT where blocks arrive (pair, incast).")
+@click.option("--count", default=2, show_default=True, type=click.IntRange(1), help="Senders of an incast.")
+@click.option("--pool", multiple=True, help="SERVER[:PORT] of a restore's pool; repeat.")
+@click.option("--readers", multiple=True, help="SERVER[:PORT] that a restore fills; repeat.")
+@click.option("--deadline", default=0.0, help="Seconds in which a restore's first transfers must be done.")
+@click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
+@click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
+@click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
+@click.option("--backend", type=click.Choice(["auto", "pyverbs", "ibverbs", "tcp"]), default="auto", show_default=True)
+@click.option("--model", help="Take the pieces from this model (see `kvfabric kv models`).")
+@click.option("--tokens", default=2048, show_default=True, type=click.IntRange(1))
+@click.option("--tp", default=8, show_default=True, type=click.IntRange(1))
+@click.option("--dtype", default="fp16", show_default=True)
+@click.option("--block-tokens", default=16, show_default=True, type=click.IntRange(1))
+@click.option("--layout", type=click.Choice(["layer", "contiguous"]), default="layer", show_default=True)
+@click.option("--piece", default=65_536, show_default=True, help="Bytes of a piece, without --model.")
+@click.option("--pieces", default=64, show_default=True, type=click.IntRange(1), help="Pieces, without --model.")
+@click.option("--max-bytes", default=64 << 20, show_default=True, help="Most memory a flow may hold on each end.")
+@click.option("--qps", default=4, show_default=True, type=click.IntRange(1, 1024))
+@click.option(
+    "--depth", default=64, show_default=True, type=click.IntRange(2, 8192), help="Requests outstanding per QP."
+)
+@click.option("--repeats", default=20, show_default=True, type=click.IntRange(1), help="Measured transfers per flow.")
+@click.option("--duration", default=0.0, help="Measure at least this many seconds.")
+@click.option("--timeout-exponent", type=click.IntRange(8, 20), help="QP timeout: 4.096 us x 2^N  [14]")
+@click.option("--least-share", default=0.0, help="Fail below this share of the MTU's payload ceiling.")
+@click.option("--most-p99-ms", type=float, help="Fail when a transfer's p99 is above this.")
+@click.option("--no-retransmissions", is_flag=True, help="Fail when a retransmission counter grew.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(*, site: str, lab: str | None, ssh_user: str, form: str, **asked: Any) -> int:
+    """Move KV-cache-shaped data between servers with verbs, and check every block where it arrives.
+
+    READ is decode pulling from prefill, WRITE is prefill pushing. Every block carries its identity; damaged, stale and
+    foreign blocks fail by name. Access scenarios prove that wrong, foreign and revoked keys open nothing.
+
+    \b
+    Examples:
+      kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --model llama-3.1-70b --tokens 2048
+      kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --scenario access
+      kvfabric probe rdma xoc-256 --set incast --to compute-001:be0-port0 --count 8 --verb write
+      kvfabric probe rdma xoc-256 --set restore --pool storage-001 --readers compute-001 --deadline 1
+    """
+    from fabric.build import plan_site
+    from validators.rdma.command import lab_agents, run, ssh_agents
+    from validators.rdma.report import as_text, to_dict
+
+    if asked["scenario"] == "link-lost" and not asked.pop("allow_disruption"):
+        raise click.UsageError("--scenario link-lost takes a link down: add --allow-disruption")
+    asked.pop("allow_disruption", None)
+    planned = plan_site(site)
+    print_problems(planned.problems)
+    agents = lab_agents(lab) if lab else ssh_agents(planned.plan, ssh_user)
+    results, note = run(planned.plan, agents, asked, lambda text: click.echo(text, err=True))
+    click.echo(f"workload: {note}", err=True)
+    if form == "json":
+        print_json([to_dict(result) for result in results])
+    else:
+        click.echo(as_text(results))
+    states = {result.state.value for result in results}
+    return EXIT_FAILED if "fail" in states else EXIT_COULD_NOT_RUN if "error" in states else EXIT_PASS

@@ -1,0 +1,86 @@
+"""From the options of `kvfabric probe rdma` to results: agents for a lab or a site, workload, question, limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from validators.agents.agent import LabAgent, SshAgent
+from validators.rdma.judge import Limits
+from validators.rdma.launch import Ask
+from validators.rdma.probe import Question, groups_of, probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fabric.plan import Plan
+    from validators.agents.agent import Agent
+    from validators.results import Result
+
+
+def lab_agents(name: str) -> Callable[[str], Agent]:
+    """Return a look-up of agents for the nodes of a running lab. Raises InputError or CouldNotRunError."""
+    from labs.client import attach
+
+    lab = attach(name)
+    return lambda server: LabAgent(lab, server)
+
+
+def ssh_agents(plan: Plan, user: str) -> Callable[[str], Agent]:
+    """Return a look-up of SSH agents: a server's management address, or its name when it has none."""
+
+    def agent_of(server: str) -> Agent:
+        host = plan.servers[server].management.split("/")[0] or server
+        return SshAgent(server, f"{user}@{host}" if user else host)
+
+    return agent_of
+
+
+def run(
+    plan: Plan, agent_of: Callable[[str], Agent], asked: dict[str, Any], say: Callable[[str], None]
+) -> tuple[list[Result], str]:
+    """Run the probe; returns the results and what the workload was. `asked` holds the options by name."""
+    groups, note, identity = _workload(asked)
+    ask = Ask(
+        backend=asked["backend"],
+        scenario=asked["scenario"],
+        verb=asked["verb"],
+        groups=groups,
+        qps=asked["qps"],
+        depth=asked["depth"],
+        repeats=asked["repeats"],
+        duration_s=asked["duration"],
+        settings={"timeout": asked["timeout_exponent"]} if asked["timeout_exponent"] else {},
+        identity=identity,
+        deadline_s=90.0 + asked["duration"],
+    )
+    question = Question(
+        kind=asked["kind"],
+        owner=asked["owner"],
+        reader=asked["reader"],
+        count=asked["count"],
+        readers=tuple(asked["readers"]),
+        pool=tuple(asked["pool"]),
+        deadline_s=asked["deadline"],
+    )
+    limits = Limits(asked["least_share"], asked["most_p99_ms"], asked["no_retransmissions"])
+    return probe(plan, question, ask, agent_of, limits, say), note
+
+
+def _workload(asked: dict[str, Any]) -> tuple[tuple[tuple[int, int], ...], str, dict[str, Any]]:
+    if not asked["model"]:
+        groups = ((int(asked["piece"]), int(asked["pieces"])),)
+        return groups, f"{asked['pieces']} pieces of {asked['piece']} bytes", {}
+    from fabric.kv.model import load_model
+    from fabric.kv.size import Layout, piece_plan
+
+    plan = piece_plan(
+        load_model(asked["model"]),
+        asked["tokens"],
+        dtype=asked["dtype"],
+        tp=asked["tp"],
+        block_tokens=asked["block_tokens"],
+        layout=Layout(asked["layout"]),
+    )
+    identity = {"model": plan.model, "precision": plan.dtype, "kernel_config": plan.kernel_config}
+    groups, note = groups_of(plan, asked["max_bytes"])
+    return groups, f"{plan.model}, {plan.tokens} tokens, {plan.kernel_config}: {note}", identity

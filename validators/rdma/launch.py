@@ -1,0 +1,103 @@
+"""Start both ends of every flow through agents, together, and bring the rows back."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fabric.problem import CouldNotRunError
+from validators.agents.agent import run_program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from validators.agents.agent import Agent
+    from validators.rdma.sets import Flow
+
+PACKAGES = ("validators.rdma.host",)
+MODULE = "validators.rdma.host.main"
+_FIRST_PORT = 18515
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What every flow of a round does. `groups` are (piece bytes, pieces); `settings` are of a queue pair."""
+
+    backend: str = "auto"
+    scenario: str = "transfer"
+    verb: str = "read"
+    groups: tuple[tuple[int, int], ...] = ((65_536, 64),)
+    scatter: bool = True
+    qps: int = 4
+    depth: int = 64
+    repeats: int = 20
+    duration_s: float = 0.0
+    settings: dict[str, int] = field(default_factory=dict)
+    identity: dict[str, Any] = field(default_factory=dict)
+    nobody_gid: str = "198.18.255.254"
+    deadline_s: float = 90.0
+    lead_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one flow said: the row of its driving end, and of its passive end."""
+
+    flow: Flow
+    drive: dict[str, Any]
+    serve: dict[str, Any]
+
+
+def run_round(flows: Sequence[Flow], ask: Ask, agent_of: Callable[[str], Agent]) -> list[Row]:
+    """Run flows at the same time. A host that cannot be reached becomes an error row, it does not stop the others."""
+    start_at = time.time() + ask.lead_s if ask.lead_s else None
+    with ThreadPoolExecutor(max_workers=2 * len(flows)) as pool:
+        running = [(flow, *_start(pool, number, flow, ask, agent_of, start_at)) for number, flow in enumerate(flows)]
+        return [Row(flow, drive.result(), serve.result()) for flow, drive, serve in running]
+
+
+def _start(
+    pool: ThreadPoolExecutor,
+    number: int,
+    flow: Flow,
+    ask: Ask,
+    agent_of: Callable[[str], Agent],
+    start_at: float | None,
+) -> tuple[Any, Any]:
+    driver, server = (flow.reader, flow.owner) if ask.verb == "read" else (flow.owner, flow.reader)
+    common = {"backend": ask.backend, "port": _FIRST_PORT + number, "deadline_s": ask.deadline_s}
+    passive = {**common, "role": "serve", "open": {"address": server.address}, "listen": server.address}
+    active = {
+        **common,
+        "role": "drive",
+        "open": {"address": driver.address},
+        "peer": server.address,
+        "scenario": ask.scenario,
+        "verb": ask.verb,
+        "workload": {"groups": ask.groups, "scatter": ask.scatter},
+        "identity": ask.identity,
+        "qps": ask.qps,
+        "depth": ask.depth,
+        "repeats": ask.repeats,
+        "duration_s": ask.duration_s,
+        "settings": ask.settings,
+        "nobody_gid": ask.nobody_gid,
+        "start_at": start_at,
+    }
+    serve = pool.submit(_run, agent_of(server.server), passive, ask.deadline_s + 30)
+    drive = pool.submit(_run, agent_of(driver.server), active, ask.deadline_s + 30)
+    return drive, serve
+
+
+def _run(agent: Agent, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    try:
+        return run_program(agent, PACKAGES, MODULE, request, timeout_s)
+    except CouldNotRunError as error:
+        return {"error": {"kind": "agent", "text": str(error)}}
+
+
+def ask_to_dict(ask: Ask) -> dict[str, Any]:
+    """Return what was asked as JSON-ready data, for the evidence of a result."""
+    return asdict(ask)
