@@ -38,8 +38,8 @@ FABRIC_LINK, SERVER_LINK, GATEWAY_LINK, EXTERNAL_LINK, MANAGEMENT_LINK = (
 class Port:
     """A logical switch port as it will be configured, used or spare.
 
-    `lanes` is the NOS's lane list (`17,18,19,20`); `subport` is 0 for an unbroken cage, else 1..n; `link` is a link id, or
-    empty for a spare port.
+    `lanes` is the NOS's lane list (`17,18,19,20`); `subport` is 0 for an unbroken cage, else 1..n; `link` is a link id,
+    or empty for a spare port.
     """
 
     name: str
@@ -143,8 +143,8 @@ class Link:
 class TrafficClass:
     """One RoCE or control class: packets with these DSCPs get this traffic class, queue and priority group.
 
-    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes, `ecn_probability` per cent; zero when
-    the class is not marked. `weight` is the DWRR share (1..100), 0 for strict priority.
+    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes, `ecn_probability` per cent; zero
+    when the class is not marked. `weight` is the DWRR share (1..100), 0 for strict priority.
     """
 
     name: str
@@ -445,7 +445,7 @@ class Plan:
 
     @cached_property
     def graph(self) -> nx.MultiGraph[str]:
-        """The site as a networkx multigraph: nodes carry `kind`, edges are keyed by link id and carry `speed`, `link`."""
+        """The site as a networkx multigraph: nodes carry `kind`, edges (keyed by link id) carry `speed` and `link`."""
         import networkx
 
         graph: nx.MultiGraph[str] = networkx.MultiGraph(name=self.site)

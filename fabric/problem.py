@@ -7,14 +7,14 @@ all, and whoever must stop raises `InputError` with the whole list.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Severity(str, Enum):
+class Severity(StrEnum):
     """How bad a problem is: an error stops the run, a warning is shown and counted, info is only shown."""
 
     ERROR = "error"

@@ -6,14 +6,14 @@ A missing counter, a dead agent or an empty set of tests is never a pass: see `S
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class State(str, Enum):
+class State(StrEnum):
     """The five honest answers.
 
     PASS: measured, and as promised. FAIL: measured, and not as promised. ERROR: could not judge (a tool, a counter

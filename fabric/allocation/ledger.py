@@ -1,4 +1,4 @@
-"""The ledger: every number and cable position ever given, by name, so that a growing site changes only what must change.
+"""The ledger: every number and cable position given, by name, so that growth changes only what must change.
 
 A pool is a set of small integers 0..size-1; turning an integer into an AS number, an address or a VLAN is the caller's
 business. Promises (kept by property tests): a key keeps its number whatever is added, removed or reordered; two keys of
@@ -70,7 +70,7 @@ class Ledger:
     def allocate(
         self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None
     ) -> dict[str, int]:
-        """Return a number in 0..size-1 for each key, old ones unchanged; new ones get the lowest free, in natural order.
+        """Return a number in 0..size-1 for each key; known keys keep theirs, new ones get the lowest free in natural order.
 
         `renamed` maps a new name to the name it had. Raises PoolExhaustedError.
         """

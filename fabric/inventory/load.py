@@ -184,7 +184,7 @@ def _merge(
     problems: list[Problem],
     places: dict[Path_, tuple[str, int]],
 ) -> None:
-    """Put a file's top-level keys together with the others'; maps (tenants, racks, servers) may be spread over files."""
+    """Put a file's top-level keys together with the others'; maps (tenants, racks) may be spread over files."""
     for key, value in document.items():
         if key not in merged:
             merged[key] = value

@@ -73,32 +73,32 @@ def build_qos(
 
 
 def _check(inventory: Inventory, roce: Roce, problems: list[Problem]) -> None:
-    def bad(rule: str, field: str, text: str, fix: str) -> None:
-        problem = inventory.problem(rule, ("roce", *field.split(".")), "roce", text, fix)
-        if problem not in problems:
-            problems.append(problem)
-
     queue = roce.priority if roce.queue is None else roce.queue
-    if roce.dscp == roce.cnp_dscp:
-        bad("qos.dscp", "cnp_dscp", f"DSCP {roce.dscp} is both RDMA and CNP", "give CNP its own DSCP, usually 48")
-    if queue == roce.cnp_queue:
-        bad("qos.queue", "cnp_queue", f"queue {queue} is both RDMA and CNP", "give CNP its own queue, usually 6")
-    if 0 in (queue, roce.priority):
-        bad("qos.queue", "priority", "queue and priority 0 carry all other traffic", "use priority 3")
-    if roce.ecn.min >= roce.ecn.max:
-        bad("qos.ecn", "ecn.min", f"ECN minimum {roce.ecn.min} is not below the maximum {roce.ecn.max}", "lower min")
-    if not 100 <= roce.watchdog <= 5000:
-        bad("qos.watchdog", "watchdog", f"{roce.watchdog} ms is outside 100 to 5000 ms", "use 200ms")
-    if not 100 <= roce.restoration <= 60000:
-        bad("qos.watchdog", "restoration", f"{roce.restoration} ms is outside 100 to 60000 ms", "use 400ms")
+    wrong = (
+        (roce.dscp == roce.cnp_dscp, "cnp_dscp", f"DSCP {roce.dscp} is both RDMA and CNP", "use 48 for CNP"),
+        (queue == roce.cnp_queue, "cnp_queue", f"queue {queue} is both RDMA and CNP", "use queue 6 for CNP"),
+        (0 in (queue, roce.priority), "priority", "queue and priority 0 carry all other traffic", "use priority 3"),
+        (
+            roce.ecn.min >= roce.ecn.max,
+            "ecn.min",
+            f"{roce.ecn.min} is not below the maximum {roce.ecn.max}",
+            "lower it",
+        ),
+        (not 100 <= roce.watchdog <= 5000, "watchdog", f"{roce.watchdog} ms is outside 100 to 5000 ms", "use 200ms"),
+        (
+            not 100 <= roce.restoration <= 60000,
+            "restoration",
+            f"{roce.restoration} ms is outside 100 to 60000 ms",
+            "use 400ms",
+        ),
+    )
+    found = [
+        inventory.problem(f"qos.{name.partition('.')[0]}", ("roce", *name.split(".")), "roce", text, fix)
+        for is_wrong, name, text, fix in wrong
+        if is_wrong
+    ]
     if roce.restoration < roce.watchdog:
-        problem = inventory.problem(
-            "qos.watchdog",
-            ("roce",),
-            "roce",
-            "the watchdog restores sooner than it detects: it will flap",
-            "set restoration to twice the detection time",
-            Severity.WARNING,
-        )
-        if problem not in problems:
-            problems.append(problem)
+        text = "the watchdog restores sooner than it detects: it will flap"
+        fix = "set restoration to twice the detection time"
+        found.append(inventory.problem("qos.watchdog", ("roce",), "roce", text, fix, Severity.WARNING))
+    problems += [problem for problem in found if problem not in problems]

@@ -100,25 +100,10 @@ def build_fabric(
     classes = _classes(inventory, name, spec, problems)
     if classes is None:
         return None
-    prefix = spec.prefix or name
-    for kind in (LEAF, BORDER_LEAF):
-        if kind in classes:
-            switch = switch_spec(spec, kind)
-            assert switch
-            row_prefix = switch.name or f"{prefix}-{kind}"
-            _rename_pins(ledger, name, switch.was, row_prefix)
-            draft.rows[kind] = LeafRow(kind, row_prefix, classes[kind], switch.count, _MOST_LEAVES)
+    _rows(draft, classes, ledger)
     before = len(problems)
-    wants = _server_wants(inventory, name, spec, problems)
-    wants += gateways
-    for want in wants:
-        if want.attach not in draft.rows and want.attach != SPINE:
-            path = ("gateways",) if want.width and want.group.startswith("gateway ") else ("fabrics", name)
-            text = f"{want.group} attaches to a {want.attach}, and fabric '{name}' has none"
-            fix = f"add `{want.attach}:` to the fabric, or attach to another kind of switch"
-            problem = inventory.problem("topology.attach", path, want.group, text, fix)
-            if problem not in problems:
-                problems.append(problem)
+    wants = _server_wants(inventory, name, spec, problems) + gateways
+    _check_attach(inventory, draft, wants, problems)
     if len(problems) > before:
         return None
     try:
@@ -128,17 +113,48 @@ def build_fabric(
         return None
     if not draft.leaves:
         draft.rows[LEAF].at(0, 0)
+    _top(inventory, draft, classes, ledger, [w for w in wants if w.attach == SPINE], problems)
+    return draft
+
+
+def _rows(draft: FabricDraft, classes: dict[str, ClassPorts], ledger: Ledger) -> None:
+    prefix = draft.spec.prefix or draft.name
+    for kind in (LEAF, BORDER_LEAF):
+        switch = switch_spec(draft.spec, kind)
+        if switch and kind in classes:
+            row_prefix = switch.name or f"{prefix}-{kind}"
+            _rename_pins(ledger, draft.name, switch.was, row_prefix)
+            draft.rows[kind] = LeafRow(kind, row_prefix, classes[kind], switch.count, _MOST_LEAVES)
+
+
+def _check_attach(inventory: Inventory, draft: FabricDraft, wants: list[Want], problems: list[Problem]) -> None:
+    have = {*draft.rows, SPINE} if draft.spec.spine else set(draft.rows)
+    for group, attach in sorted({(want.group, want.attach) for want in wants if want.attach not in have}):
+        path: Path_ = ("gateways", group.removeprefix("gateway "))
+        if not group.startswith("gateway "):
+            path = ("servers", *group.partition(".")[::2])
+        text = f"{group} attaches to a {attach}, and fabric '{draft.name}' has none"
+        fix = f"add `{attach}:` to the fabric, or attach to another kind of switch"
+        problems.append(inventory.problem("topology.attach", path, group, text, fix))
+
+
+def _top(
+    inventory: Inventory,
+    draft: FabricDraft,
+    classes: dict[str, ClassPorts],
+    ledger: Ledger,
+    on_spine: list[Want],
+    problems: list[Problem],
+) -> None:
+    """The spines and what is cabled to them."""
     if SPINE in classes:
         _spines(inventory, draft, classes[SPINE], ledger, problems)
-        on_spine = [w for w in wants if w.attach == SPINE]
         if on_spine and draft.spines:
             draft.placed += _place_on_spines(inventory, draft, on_spine, problems)
-    elif len(draft.leaves) > 1 and spec.managed:
+    elif len(draft.leaves) > 1 and draft.spec.managed:
         text = f"{len(draft.leaves)} leaves and no spine to join them"
-        problems.append(
-            inventory.problem("topology.spine", ("fabrics", name), name, text, "add `spine:` to the fabric")
-        )
-    return draft
+        path = ("fabrics", draft.name)
+        problems.append(inventory.problem("topology.spine", path, draft.name, text, "add `spine:` to the fabric"))
 
 
 def _rename_pins(ledger: Ledger, fabric: str, old: str | None, new: str) -> None:
