@@ -30,8 +30,13 @@ class Finished:
 class Agent(Protocol):
     """A place where a command can be run with bytes on standard input."""
 
-    name: str
-    python: str
+    @property
+    def name(self) -> str:
+        """Name of the host in results."""
+
+    @property
+    def python(self) -> str:
+        """Its Python 3 interpreter."""
 
     def execute(self, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Finished:
         """Run and wait. Raises CouldNotRunError when the place cannot be reached or the deadline passes."""

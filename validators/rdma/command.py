@@ -68,8 +68,8 @@ def run(
 
 def _workload(asked: dict[str, Any]) -> tuple[tuple[tuple[int, int], ...], str, dict[str, Any]]:
     if not asked["model"]:
-        groups = ((int(asked["piece"]), int(asked["pieces"])),)
-        return groups, f"{asked['pieces']} pieces of {asked['piece']} bytes", {}
+        explicit = ((int(asked["piece"]), int(asked["pieces"])),)
+        return explicit, f"{asked['pieces']} pieces of {asked['piece']} bytes", {}
     from fabric.kv.model import load_model
     from fabric.kv.size import Layout, piece_plan
 

@@ -84,7 +84,7 @@ def _broken(row: Row) -> Result | None:
     cause = row.serve.get("error", {}).get("text", "") if kind == "peer" else ""
     text = f"{kind}: {found['text']}" + (f" (other end: {cause})" if cause else "")
     other = row.serve.get("error", {}).get("kind", "") if kind == "peer" else kind
-    return _part(kind, row, None if other in {"missing", "agent", "peer", ""} else False, text)
+    return _part(kind, row, None if other in {"missing", "agent", "peer", "died", ""} else False, text)
 
 
 def _transfer(row: Row, wanted: Wanted | None, limits: Limits) -> list[Result]:

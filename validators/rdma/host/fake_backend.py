@@ -150,9 +150,12 @@ class FakeTransfer:
         """Copy everything. Raises TransferError as verbs would."""
         start = time.perf_counter()
         theirs = self._open_remote(start)
-        mine = self.local.buffer.map
+        mine, base = self.local.buffer.map, self.remote["address"]
         for piece in self.pieces:
-            here, there = slice(piece.local, piece.local + piece.size), slice(piece.remote, piece.remote + piece.size)
+            here, there = (
+                slice(piece.local, piece.local + piece.size),
+                slice(base + piece.remote, base + piece.remote + piece.size),
+            )
             if self.verb == "read":
                 mine[here] = theirs[there]
             else:
@@ -170,7 +173,7 @@ class FakeTransfer:
                 table = file.read(_ENTRY.size * _ENTRIES)
         except OSError as error:
             raise TransferError("RETRY_EXC_ERR", f"the peer is gone: {error}", time.perf_counter() - start) from error
-        end = max(piece.remote + piece.size for piece in self.pieces)
+        end = self.remote["address"] + max(piece.remote + piece.size for piece in self.pieces)
         needed = _ACCESS["read" if self.verb == "read" else "write"]
         for slot in range(_ENTRIES):
             key, domain, fd, size, access = _ENTRY.unpack_from(table, slot * _ENTRY.size)
