@@ -34,8 +34,8 @@ class BuiltSite:
 
 def build_output(site: str, out: Path, *, external: bool, progress: Callable[[str], None]) -> BuiltSite:
     """Write `out/<site>/`: plan.json, configs/, cables/, diagram.svg, findings.json. Raises InputError."""
-    from fabric.analysis.check import check_rendered
-    from fabric.interop.diagram import draw_svg
+    from fabric.analysis.check import check_site
+    from fabric.interop.diagram import diagram
     from fabric.interop.formats import write
     from fabric.interop.output import write_files, write_text
     from fabric.render.registry import render_site
@@ -52,12 +52,16 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     rendered = dict(render_site(plan))
     written = write_tree(folder / "configs", rendered.items())
     progress(f"rendered {len(rendered)} devices, {len(written.written)} files written, {written.unchanged} unchanged")
-    findings = [*planned.problems, *check_rendered(plan, rendered, external=external, folder=folder / "configs")]
+    report = check_site(plan, folder=folder / "configs", external=external, problems=planned.problems)
+    findings = list(report.problems)
+    outside = "".join(f", {name} on {count} files" for name, count in report.asked.items())
+    outside += "".join(f"; {name} skipped: {reason}" for name, reason in report.skipped.items())
+    progress(f"checked {report.files} files with {len(report.rules)} rules{outside}")
     write_text(folder / "plan.json", json.dumps(plan.to_dict(), indent=1) + "\n")
     write_text(folder / "findings.json", json.dumps([f.to_dict() for f in findings], indent=1) + "\n")
     for name in CABLE_FORMATS:
         write_files(write(plan, name), folder / "cables")
-    write_text(folder / "diagram.svg", draw_svg(plan))
+    write_text(folder / "diagram.svg", diagram(plan))
     note = planned.keep_ledger()
     progress(f"cable files and diagram written; {note}")
     seconds = time.perf_counter() - start

@@ -82,7 +82,7 @@ class SiteBuilder:
         for name, server in self.site.servers.items():
             for group, nic in server.nics.items():
                 if nic.fabric not in fabrics:
-                    path = ("servers", name, "nics", group, "fabric")
+                    path: Path_ = ("servers", name, "nics", group, "fabric")
                     self._bad("inventory.fabric", path, f"servers {name}", f"no fabric '{nic.fabric}'", known)
         for name, gateway in self.site.gateways.items():
             if gateway.fabric and gateway.fabric not in fabrics:
@@ -190,8 +190,8 @@ class SiteBuilder:
             fabrics = [fabric for fabric in site.fabrics if (tenant, fabric) in self.blocks]
             self.subnets[tenant] = subnet_of(self.inventory, tenant, fabrics, self.problems)
             self._check_subnets(tenant)
-            for fabric in self.subnets[tenant]:
-                self._addresses(tenant, fabric)
+            for name in self.subnets[tenant]:
+                self._addresses(tenant, name)
         flat = {tenant: tuple(by_fabric.values()) for tenant, by_fabric in self.subnets.items()}
         peer_overlaps(self.inventory, self.peers, flat, self.problems)
 
@@ -250,10 +250,7 @@ class SiteBuilder:
     def _exposures(self, gateways: dict[str, Gateway]) -> dict[str, tuple[Exposure, ...]]:
         if not any(tenant.expose for tenant in self.site.tenants.values()):
             return {}
-        try:
-            from fabric.gateway.exposures import resolve_exposures
-        except ModuleNotFoundError:  # temporary, until the room is there
-            return {}
+        from fabric.gateway.exposures import resolve_exposures
 
         fabrics = {gateway.fabric for gateway in gateways.values()}
         services: dict[str, dict[str, str]] = {}

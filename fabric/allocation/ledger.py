@@ -70,7 +70,7 @@ class Ledger:
     def allocate(
         self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None
     ) -> dict[str, int]:
-        """Return a number in 0..size-1 for each key; known keys keep theirs, new ones get the lowest free in natural order.
+        """Return a number in 0..size-1 for each key; known keys keep theirs, new ones get the lowest free.
 
         `renamed` maps a new name to the name it had. Raises PoolExhaustedError.
         """

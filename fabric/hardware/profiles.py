@@ -145,10 +145,15 @@ def switch_profile(model: str) -> SwitchProfile:
         **data,
         cages={cage.number: cage for cage in rows},
         pipelines=tuple(tuple(pair) for pair in flat),
-        headroom=tuple(Headroom(*row, source=source) for row in buffer.get("headroom", [])),
+        headroom=tuple(_headroom(row, source) for row in buffer.get("headroom", [])),
         pool_size=buffer.get("pool_size", 0),
         pool_xoff=buffer.get("pool_xoff", 0),
     )
+
+
+def _headroom(row: list[int], source: str) -> Headroom:
+    speed, cable_m, size, xon, xoff, xon_offset = row
+    return Headroom(speed, cable_m, size, xon, xoff, xon_offset, source)
 
 
 @dataclass(frozen=True, slots=True)

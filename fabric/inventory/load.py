@@ -36,10 +36,7 @@ class Inventory:
 
     def where(self, path: Path_) -> tuple[str, int]:
         """Return (file, line) of a value, or of the nearest thing around it."""
-        for length in range(len(path), -1, -1):
-            if path[:length] in self.places:
-                return self.places[path[:length]]
-        return ("", 0)
+        return _nearest(self.places, path)
 
     def problem(
         self, rule: str, path: Path_, subject: str, text: str, fix: str = "", severity: Severity = Severity.ERROR
@@ -47,6 +44,13 @@ class Inventory:
         """Return a problem placed at the line of `path`."""
         file, line = self.where(path)
         return Problem(rule, subject, text, fix, file, line, ".".join(map(str, path)), severity)
+
+
+def _nearest(places: dict[Path_, tuple[str, int]], path: Path_) -> tuple[str, int]:
+    for length in range(len(path), -1, -1):
+        if path[:length] in places:
+            return places[path[:length]]
+    return ("", 0)
 
 
 def find_site(name: str) -> Path:
@@ -83,8 +87,7 @@ def load_inventory(name: str | Path) -> Inventory:
     try:
         site = Site.model_validate(merged)
     except ValidationError as error:
-        inventory = Inventory(Site.model_construct(), path, places)
-        raise InputError(_explain(inventory, error.errors(include_url=False, include_context=False))) from None
+        raise InputError(_explain(places, error.errors(include_url=False, include_context=False))) from None
     return Inventory(site, path if path.is_dir() else path.parent, places)
 
 
@@ -148,7 +151,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.read(child, (*path, i), depth + 1) for i, child in enumerate(node.value)]
         try:
-            value = self.constructor.construct_object(node)  # type: ignore[no-untyped-call]
+            value = self.constructor.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
             self._report("inventory.value", path, line, f"'{node.value}' cannot be read as the type it is written as")
             return None
@@ -204,26 +207,26 @@ def _merge(
             problems.append(Problem("inventory.duplicate", str(key), text, "keep one of them", str(file), 1))
 
 
-def _explain(inventory: Inventory, errors: Iterable[ErrorDetails]) -> list[Problem]:
+def _explain(places: dict[Path_, tuple[str, int]], errors: Iterable[ErrorDetails]) -> list[Problem]:
     problems: dict[tuple[str, str, int], Problem] = {}
     for error in errors:
-        path = _document_path(inventory, error["loc"])
+        path = _document_path(places, error["loc"])
         rule, text, fix = _words(error)
         name = ".".join(map(str, path)) or "site"
         if error["type"] == "missing":
             missing = str(error["loc"][-1])
             text, fix = f"'{missing}' is missing", f"add `{missing}:`"
-        problem = inventory.problem(rule, path, name, text, fix)
+        problem = Problem(rule, name, text, fix, *_nearest(places, path), field=".".join(map(str, path)))
         problems.setdefault((name, text, problem.line), problem)
     return sorted(problems.values(), key=lambda p: (p.file, p.line, p.field))
 
 
-def _document_path(inventory: Inventory, location: tuple[str | int, ...]) -> Path_:
+def _document_path(places: dict[Path_, tuple[str, int]], location: tuple[str | int, ...]) -> Path_:
     """Drop the parts of a pydantic location that are union branches and key markers, not keys of the document."""
     path: Path_ = ()
     for part in location:
         for key in (part, int(part) if isinstance(part, str) and part.isdigit() else part):
-            if (*path, key) in inventory.places:
+            if (*path, key) in places:
                 path = (*path, key)
                 break
     return path

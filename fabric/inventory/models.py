@@ -154,7 +154,7 @@ class Fabric(_Model):
 
 
 class NicGroup(_Model):
-    """NICs of one model in a server, all in one fabric: ports `<group><n>-<port>`, `<group>-<port>` for a single NIC."""
+    """NICs of one model in a server, all in one fabric: ports `<group><n>-<port>`, `<group>-<port>` for one."""
 
     nic: Annotated[str, StringConstraints(pattern=r"^(\d+x )?[a-z0-9-]+$")] = Field(description="8x cx7-1x400g")
     fabric: Name

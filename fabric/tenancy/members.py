@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from ipaddress import IPv4Network
 
-    from fabric.inventory.load import Inventory
+    from fabric.inventory.load import Inventory, Path_
     from fabric.inventory.models import SubnetSpec, Tenant
     from fabric.problem import Problem
     from fabric.topology.fabrics import NicPort
@@ -82,7 +82,7 @@ def _claim(
             port
             for ports in ports_of[server].values()
             for port in ports
-            if not group or port.name == group or port.nic == group or port.nic.rstrip("0123456789") == group
+            if not group or group in (port.name, port.nic) or port.nic.rstrip("0123456789") == group
         ]
         if not found:
             text = f"{server} has no NIC or NIC group '{group}'"
@@ -104,6 +104,7 @@ def subnet_of(inventory: Inventory, tenant: str, fabrics: Iterable[str], problem
     found: dict[str, Subnet] = {}
     wanted = sorted(fabrics)
     named: dict[str, Subnet] = {}
+    path: Path_
     for name, given in spec.subnets.items():
         prefix, fabric = _prefix(given, name)
         if name == "default":

@@ -4,8 +4,8 @@ Three ways to place a NIC group, all sequential over the servers of a fabric:
 
 - single-homed: all NICs of a server on one leaf; a leaf is filled before the next is begun. With 8 NICs and 64 leaf
   ports this puts 8 servers, 64 accelerators, behind one leaf: their traffic never needs a spine.
-- rail-optimised: leaves form groups; NIC r of every server in the group goes to the leaf that serves rail r. A group has
-  as many leaves as the site needs, at most one a rail, and the rails are divided evenly over them.
+- rail-optimised: leaves form groups; NIC r of every server in the group goes to the leaf that serves rail r. A group
+  has as many leaves as the site needs, at most one a rail, and the rails are divided evenly over them.
 - alternating: the ports of a server alternate over a pair of leaves; the pair is filled before the next is begun.
 
 Positions are pinned in the ledger: what was cabled once stays, whatever is added or reordered later.
@@ -116,7 +116,7 @@ def _take(want: Want, leaf: Draft, port: Port) -> Placed:
 
 
 def _stale(wants: list[Want], pins: dict[str, str], ledger: Ledger, book: str) -> set[str]:
-    """The groups whose pins no longer count, since their placement was changed on purpose; drops pins of gone names."""
+    """The groups whose pins no longer count, as their placement was changed; drops pins of gone names."""
     rules = ledger.pins.setdefault(f"{book}/placement", {})
     now = {want.group: f"{want.placement} {want.attach} {want.width}x{want.speed}G" for want in wants}
     stale = {group for group, rule in now.items() if rules.get(group, rule) != rule}

@@ -87,7 +87,9 @@ def class_ports(inventory: Inventory, path: Path_, spec: SwitchClass, problems: 
         _budget(inventory, path, profile, modes, problems)
     if len(problems) > before:
         return None
-    ports, breakouts, zones = [], [], dict[tuple[str, int], list[Port]]()
+    ports: list[Port] = []
+    breakouts: list[Breakout] = []
+    zones: dict[tuple[str, int], list[Port]] = {}
     for cage in profile.cages.values():
         zone_name, mode = modes.get(cage.number, ("", next(iter(cage.modes))))
         breakout, expanded = profile.expand(cage.number, mode)
