@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from fabric.hardware.profiles import SwitchProfile, mode_speed, switch_models, switch_profile
 from fabric.hardware.ranges import parse_ports
-from fabric.plan import Breakout, Port
 
 if TYPE_CHECKING:
     from fabric.inventory.load import Inventory, Path_
     from fabric.inventory.models import SwitchClass, Zone
+    from fabric.plan import Breakout, Port
     from fabric.problem import Problem
 
 DOWN, UP = "down", "up"
