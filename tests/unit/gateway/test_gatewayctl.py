@@ -1,0 +1,230 @@
+"""gatewayctl with tools that only remember: what it asks for, what it keeps, and that it can be run again."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fabric.resources import data_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.unit
+
+_SPEC = importlib.util.spec_from_file_location("gatewayctl", data_folder("templates") / "gateway" / "gatewayctl.py")
+assert _SPEC
+assert _SPEC.loader
+ctl = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(ctl)
+
+FACTS = {
+    "name": "gw-01",
+    "table": "kvfabric",
+    "edge_vrf": "Vrf-edge",
+    "fabric_sessions": [{"address": "10.0.0.0", "device": "leaf-01"}],
+    "edge_sessions": [{"address": "10.0.1.0", "device": "edge-01"}],
+    "route_maps": {"edge": "EDGE-OUT", "fabric": "DEFAULT-ONLY"},
+    "health": {"interval_s": 1, "failures": 3},
+    "drain_deadline_s": 0.2,
+    "conntrack_max": 1000,
+    "announced": [{"prefix": "203.0.113.0/30", "med": 10}],
+    "tenants": [
+        {
+            "name": "acme", "vrf": "Vrf-acme", "zone": 1, "bridge": "br100", "vxlan": "vx100", "handover_table": 100001,
+            "standbys": [{"name": "gw-02", "vtep": "172.30.12.2", "router_mac": "02:00:00:00:00:02"}],
+            "exposures": [{"name": "masquerade", "mode": "masquerade", "mark": 257, "label": "acme.masquerade", "addresses": 4}],
+        }
+    ],
+}  # fmt: skip
+
+
+class Tools:
+    """Stands for vtysh, nft, ip, bridge and conntrack."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.running: set[str] = set()
+        self.drained = False
+        self.up = True
+        self.route = True
+        self.conntrack: list[str] = []
+
+    def run(self, argv: list[str], text: str | None = None) -> str:
+        line = " ".join(argv)
+        self.asked.append(line if text is None else f"{line}: {text}")
+        if argv[0] == "vtysh":
+            return self._vtysh(argv)
+        if argv[:2] == ["nft", "-f"]:
+            self.drained = "add element ip kvfabric drained" in (text or "")
+            return ""
+        if argv[0] == "nft":
+            return self._nft(argv)
+        return "172.30.12.2 via x" if argv[:3] == ["ip", "route", "show"] and self.route else ""
+
+    def _vtysh(self, argv: list[str]) -> str:
+        command = argv[-1]
+        if command == "show running-config":
+            return "\n".join(self.running)
+        if "summary" in command:
+            peers = {a: {"state": "Established" if self.up else "Active"} for a in ("10.0.0.0", "10.0.1.0")}
+            return json.dumps({"ipv4Unicast": {"peers": peers}})
+        for line in argv[4::2]:
+            (self.running.discard if line.startswith("no ") else self.running.add)(line.removeprefix("no "))
+        return ""
+
+    def _nft(self, argv: list[str]) -> str:
+        if "counters" in argv:
+            counters = [{"counter": {"name": "new.acme.masquerade", "packets": 5, "bytes": 300}}]
+            return json.dumps({"nftables": [*counters, {"counter": {"name": "drop.edge", "packets": 2, "bytes": 1}}]})
+        return json.dumps({"nftables": [{"set": {"name": "drained", **({"elem": [1]} if self.drained else {})}}]})
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    found = Tools()
+    monkeypatch.setattr(ctl, "run", found.run)
+    monkeypatch.setattr(ctl, "_conntrack", lambda: iter(found.conntrack))
+    monkeypatch.setattr(ctl.Gateway, "table_use", lambda _self: (len(found.conntrack), 1000))
+    monkeypatch.setattr(ctl, "POLL_S", 0.01)
+    return found
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Any:
+    (tmp_path / "gateway.json").write_text(json.dumps(FACTS))
+
+    def ask(*argv: str) -> int:
+        return int(ctl.main(["--config", str(tmp_path / "gateway.json"), "--state", str(tmp_path / "state"), *argv]))
+
+    return ask
+
+
+def _state(tmp_path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((tmp_path / "state" / "gw-01" / "state.json").read_text())
+    return found
+
+
+FLOW = "tcp 6 100 ESTABLISHED src=10.1.0.1 dst=1.1.1.1 mark=257 zone=1 use=1"
+
+
+def test_drain_hands_over_first_and_moves_routes_when_flows_are_gone(tools: Tools, call: Any, tmp_path: Path) -> None:
+    assert call("drain", "--settle", "0") == 0
+    nft = next(i for i, line in enumerate(tools.asked) if "add element ip kvfabric handed_over { 1 }" in line)
+    bgp = next(i for i, line in enumerate(tools.asked) if line.endswith("bgp graceful-shutdown"))
+    assert nft < bgp
+    assert any("default via 172.30.12.2 dev br100 onlink table 100001" in line for line in tools.asked)
+    assert _state(tmp_path)["phase"] == "drained"
+    assert tools.running == {"bgp graceful-shutdown"}
+
+
+def test_drain_says_what_the_deadline_cuts(
+    tools: Tools, call: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools.conntrack = [FLOW, FLOW.replace("ESTABLISHED", "TIME_WAIT"), FLOW.replace("mark=257", "mark=0")]
+    assert call("drain", "--settle", "0", "--deadline", "0.05") == 1
+    assert "1 flows are cut: acme.masquerade 1" in capsys.readouterr().out
+    assert _state(tmp_path)["cut"] == {"acme.masquerade": 1}
+
+
+def test_drain_without_a_reachable_standby_refuses_new_flows(tools: Tools, call: Any) -> None:
+    tools.route = False
+    assert call("drain", "--settle", "0") == 0
+    nft = next(line for line in tools.asked if line.startswith("nft -f"))
+    assert "add element ip kvfabric drained { 1 }" in nft
+    assert "add element ip kvfabric handed_over" not in nft
+
+
+def test_a_killed_drain_goes_on_and_health_puts_it_back(
+    tools: Tools, call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_args: object) -> dict[str, int]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ctl, "_wait_for_flows", killed)
+        assert call("drain", "--deadline", "5") == 130
+    before = _state(tmp_path)
+    assert before["phase"] == "draining"
+    tools.drained = False  # nftables was loaded anew
+    assert call("health", "--once") == 0
+    assert tools.drained
+    assert call("drain", "--settle", "0") == 0
+    assert _state(tmp_path)["deadline"] == before["deadline"]
+    tools.running.clear()  # FRR was started anew
+    assert call("health", "--once") == 0
+    assert tools.running == {"bgp graceful-shutdown"}
+
+
+def test_undrain_undoes_and_twice_is_once(tools: Tools, call: Any, tmp_path: Path) -> None:
+    call("drain", "--settle", "0")
+    assert call("undrain") == 0
+    assert call("undrain") == 0
+    assert not tools.drained
+    assert not tools.running
+    assert _state(tmp_path)["phase"] == "active"
+
+
+def test_two_drains_at_once_are_refused(tools: Tools, call: Any, tmp_path: Path) -> None:
+    import fcntl
+
+    folder = tmp_path / "state" / "gw-01"
+    folder.mkdir(parents=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert call("drain") == 3
+
+
+def test_health_withdraws_after_n_failures_and_returns_after_n_successes(
+    tools: Tools, call: Any, tmp_path: Path
+) -> None:
+    tools.up = False
+    denied = {"route-map EDGE-OUT deny 1", "route-map DEFAULT-ONLY deny 1"}
+    for failed in (1, 2):
+        assert call("health", "--once") == 1
+        assert _state(tmp_path)["failures"] == failed
+        assert not tools.running
+    assert call("health", "--once") == 1
+    assert tools.running == denied
+    tools.up = True
+    for _ in (1, 2):
+        assert call("health", "--once") == 0
+        assert tools.running == denied
+    assert call("health", "--once") == 0
+    assert not tools.running
+    assert not _state(tmp_path)["withdrawn"]
+
+
+def test_a_full_flow_table_is_not_well(tools: Tools, call: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tools.conntrack = [FLOW] * 990
+    assert call("status") == 1
+    assert "990 of 1000 flows" in capsys.readouterr().out
+
+
+def test_a_torn_state_file_means_active(tools: Tools, call: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "gw-01"
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text('{"phase": "dra')
+    assert call("status", "--json") == 0
+
+
+def test_metrics_are_prometheus_text(tools: Tools, call: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    tools.conntrack = [FLOW]
+    assert call("metrics") == 0
+    text = capsys.readouterr().out
+    assert "# TYPE kvfabric_gateway_new_connections_total counter" in text
+    assert 'tenant="acme",vrf="Vrf-acme",exposure="masquerade",mode="masquerade"} 5' in text
+    assert 'kvfabric_gateway_dropped_packets_total{gateway="gw-01",reason="edge"} 2' in text
+    samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    assert all(value.isdigit() for _, _, value in samples)
+    assert len({name for name, _, _ in samples}) == len(samples)
+
+
+def test_missing_facts_are_told_and_not_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ctl.main(["--config", str(tmp_path / "none.json"), "status"]) == 3
+    assert "none.json" in capsys.readouterr().err
+    assert os.environ.get("KVFABRIC_GATEWAY") is None
