@@ -1,0 +1,176 @@
+"""Has the lab become what the plan says? Asked of FRR itself (its JSON), never slept for.
+
+`observe` runs inside the lab's machine; `missing` is pure: expectation and observation in, differences in words out.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from labs.model import Expectation, Lab, Route, Session, Vtep
+
+_COMMANDS = {
+    "bgp": "show bgp vrf all summary json",
+    "bfd": "show bfd vrf all peers json",
+    "vni": "show vrf vni json",
+    "rmac": "show evpn rmac vni all json",
+    "route": "show ip route vrf all json",
+}
+_PAUSE_S = 0.25
+
+
+@dataclass
+class Observation:
+    """What FRR on one node says, by subject (keys of the commands above)."""
+
+    node: str
+    said: dict[str, Any] = field(default_factory=dict)
+
+    def bgp_state(self, vrf: str, neighbor: str, family: str) -> str:
+        """Return the state of a session in an address family (`ipv4Unicast`, `l2VpnEvpn`)."""
+        peers = self.said.get("bgp", {}).get(vrf or "default", {}).get(family, {}).get("peers", {})
+        return str(peers.get(neighbor, {}).get("state", "absent"))
+
+    def bfd_state(self, neighbor: str) -> str:
+        """Return the state of the BFD session of a neighbor given by interface or address."""
+        for peer in _bfd_peers(self.said.get("bfd", [])):
+            if neighbor in {peer.get("interface"), peer.get("peer")}:
+                return str(peer.get("status", "unknown"))
+        return "absent"
+
+    def vni_state(self, vni: str) -> str:
+        """Return Up, Down or absent for a layer 3 VNI."""
+        for entry in self.said.get("vni", {}).get("vrfs", []):
+            if str(entry.get("vni")) == vni:
+                return str(entry.get("state", "unknown"))
+        return "absent"
+
+    def rmac_vteps(self, vni: str) -> set[str]:
+        """Return the remote VTEPs whose router MAC is known in a VNI."""
+        table = self.said.get("rmac", {}).get(vni, {})
+        return {str(entry["vtepIp"]) for entry in table.values() if isinstance(entry, dict) and "vtepIp" in entry}
+
+    def routes(self, vrf: str) -> dict[str, int]:
+        """Return the installed BGP routes of a VRF: prefix and number of next hops in the kernel."""
+        found = {}
+        for prefix, entries in self.said.get("route", {}).get(vrf or "default", {}).items():
+            for entry in entries:
+                if entry.get("protocol") == "bgp" and entry.get("installed"):
+                    found[prefix] = sum(1 for hop in entry.get("nexthops", []) if hop.get("fib"))
+        return found
+
+
+def _bfd_peers(said: Any) -> Iterable[dict[str, Any]]:
+    """FRR gives a list of peers, or one of VRFs with lists of peers."""
+    for entry in said if isinstance(said, list) else [said]:
+        if isinstance(entry, dict):
+            yield from entry.get("peers", [entry] if "peer" in entry else [])
+
+
+def parse_documents(text: str) -> list[Any]:
+    """Split what several JSON commands print one after the other; text between documents is skipped."""
+    decoder = json.JSONDecoder()
+    found, at = [], 0
+    while True:
+        starts = [index for index in (text.find("{", at), text.find("[", at)) if index >= 0]
+        if not starts:
+            return found
+        try:
+            document, at = decoder.raw_decode(text, min(starts))
+        except ValueError:
+            at = min(starts) + 1
+            continue
+        found.append(document)
+
+
+def observe(node: str) -> Observation:
+    """Ask one node's FRR everything in one vtysh; a subject that it does not answer stays empty."""
+    from labs.native.nodes import run_in
+
+    arguments = [part for command in _COMMANDS.values() for part in ("-c", command)]
+    documents = parse_documents(run_in(node, ["vtysh", *arguments]).stdout)
+    if len(documents) == len(_COMMANDS):
+        return Observation(node, dict(zip(_COMMANDS, documents, strict=True)))
+    # some command printed no JSON (a daemon is not there): ask one by one
+    said = {}
+    for subject, command in _COMMANDS.items():
+        if answer := parse_documents(run_in(node, ["vtysh", "-c", command]).stdout):
+            said[subject] = answer[0]
+    return Observation(node, said)
+
+
+def missing(expect: Expectation, seen: dict[str, Observation]) -> list[str]:
+    """Return what the expectation has and the observation has not, in words, session by session, route by route."""
+    found = [
+        text for session in expect.sessions if session.node in seen for text in _session(session, seen[session.node])
+    ]
+    found += [text for vtep in expect.vteps if vtep.node in seen for text in _vtep(vtep, seen[vtep.node])]
+    found += [text for route in expect.routes if route.node in seen for text in _route(route, seen[route.node])]
+    return found
+
+
+def _session(session: Session, seen: Observation) -> list[str]:
+    families = ["ipv4Unicast", *(["l2VpnEvpn"] if session.evpn else [])]
+    found = []
+    for family in families:
+        state = seen.bgp_state(session.vrf, session.neighbor, family)
+        if state != "Established":
+            found.append(f"{session.node}: BGP {family} to {session.neighbor} is {state}")
+    if session.bfd and (state := seen.bfd_state(session.neighbor)) != "up":
+        found.append(f"{session.node}: BFD to {session.neighbor} is {state}")
+    return found
+
+
+def _vtep(vtep: Vtep, seen: Observation) -> list[str]:
+    found = []
+    for vni, vrf in vtep.vnis.items():
+        if (state := seen.vni_state(vni)) != "Up":
+            found.append(f"{vtep.node}: VNI {vni} ({vrf}) is {state}")
+        known = seen.rmac_vteps(vni)
+        found += [
+            f"{vtep.node}: VNI {vni} has no router MAC of VTEP {far}"
+            for far in vtep.remotes.get(vni, ())
+            if far not in known
+        ]
+    return found
+
+
+def _route(route: Route, seen: Observation) -> list[str]:
+    if route.prefix in seen.routes(route.vrf):
+        return []
+    return [f"{route.node}: {route.vrf or 'default'} lacks {route.prefix}"]
+
+
+def routers(lab: Lab) -> list[str]:
+    """Return the nodes that the expectation speaks of, in lab order."""
+    named = {item.node for group in (lab.expect.sessions, lab.expect.vteps, lab.expect.routes) for item in group}
+    return [node.name for node in lab.nodes if node.name in named]
+
+
+def wait(lab: Lab, timeout_s: float) -> tuple[float, list[str]]:
+    """Ask until nothing is missing; returns seconds and what was missing at the end.
+
+    A node that has everything is not asked again until all have; then all are asked once more, because a route that
+    came can go.
+    """
+    started = time.monotonic()
+    names = routers(lab)
+    waiting = list(names)
+    lacks: list[str] = []
+    while True:
+        seen = {name: observe(name) for name in waiting}
+        lacks = missing(lab.expect, seen)
+        late = [name for name in waiting if any(text.startswith(f"{name}: ") for text in lacks)]
+        if not late and waiting == names:
+            return time.monotonic() - started, []
+        waiting = late or names
+        if time.monotonic() - started > timeout_s:
+            return time.monotonic() - started, lacks
+        if late:
+            time.sleep(_PAUSE_S)

@@ -1,0 +1,37 @@
+"""The engines by name, and which one a machine gets when nobody chose."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, cast
+
+from fabric.problem import CouldNotRunError, InputError, Problem
+
+if TYPE_CHECKING:
+    from labs.machine import Engine
+
+_MODULES = {"native": "labs.native.machine", "uml": "labs.uml.machine"}
+
+
+def names() -> list[str]:
+    """Return the engines there are."""
+    return list(_MODULES)
+
+
+def load(name: str) -> Engine:
+    """Return an engine by name. Raises InputError for a name that is none."""
+    if name not in _MODULES:
+        text = f"no engine {name}; there are {', '.join(_MODULES)}"
+        raise InputError([Problem("lab.engine", f"engine {name}", text)])
+    return cast("Engine", importlib.import_module(_MODULES[name]))
+
+
+def choose(name: str = "") -> str:
+    """Return the engine to use: the one asked for, else native where this kernel can do it all, else uml.
+
+    Raises CouldNotRunError with what the chosen engine lacks.
+    """
+    chosen = name or ("native" if not load("native").lacks() else "uml")
+    if missing := load(chosen).lacks():
+        raise CouldNotRunError(f"engine {chosen} cannot run here:\n  " + "\n  ".join(missing))
+    return chosen

@@ -1,0 +1,138 @@
+"""Start a lab: folder, files, supervisor, machine, nodes, convergence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError, InputError, Problem
+from labs import engines, state
+from labs.client import Running
+from labs.machine import Options, code_folder
+from labs.model import Lab, faults
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_BOOT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A lab that is up: the connection, seconds by phase, what the nodes complained of, what did not converge."""
+
+    running: Running
+    seconds: dict[str, float]
+    complaints: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the lab is what was planned."""
+        return not self.complaints and not self.missing
+
+
+def launch(
+    lab: Lab,
+    files: Path,
+    engine: str = "",
+    options: Options | None = None,
+    timeout_s: float = 90,
+    say: Callable[[str], None] = lambda _text: None,
+) -> Started:
+    """Start a lab from a folder with one folder of rendered files a node; it ends with the calling process until `commit`.
+
+    Raises InputError for a lab that cannot be built, CouldNotRunError when the engine or a node fails; nothing stays.
+    """
+    if found := faults(lab):
+        raise InputError([Problem("lab.model", f"lab {lab.name}", text) for text in found])
+    chosen = engines.choose(engine)
+    started = time.monotonic()
+    folder, alive = state.create(lab.name)
+    lease_read, lease_write = os.pipe()
+    try:
+        _copy_files(lab, files, folder / "share")
+        supervisor = _supervise(folder, chosen, lease_read, alive, options or Options())
+        running = _connect(folder, supervisor)
+    except BaseException:
+        os.close(lease_write)
+        os.close(alive)
+        with contextlib.suppress(FileNotFoundError):
+            _settle(folder)
+        raise
+    finally:
+        os.close(lease_read)
+    os.close(alive)
+    # the writing end stays open, unreferenced, until this process ends: that is the lease
+    try:
+        return _bring_up(running, chosen, started, timeout_s, say)
+    except BaseException:
+        running.stop()
+        raise
+
+
+def _bring_up(running: Running, engine: str, started: float, timeout_s: float, say: Callable[[str], None]) -> Started:
+    say(f"engine {engine}: booting")
+    running.run("", ["true"], timeout_s=_BOOT_S).check()
+    seconds = {"boot": round(time.monotonic() - started, 2)}
+    say(f"machine ready after {seconds['boot']} s; building {len(running.lab.nodes)} nodes")
+    made = running.call("up", on_note=say)
+    seconds |= {"links": made["links_s"], "nodes": made["nodes_s"]}
+    say(f"nodes up after {time.monotonic() - started:.1f} s; waiting for FRR to converge")
+    settled = running.call("converge", timeout_s=timeout_s)
+    seconds |= {"converge": settled["seconds"], "total": round(time.monotonic() - started, 2)}
+    state.write_facts(running.folder, seconds=seconds, complaints=made["complaints"])
+    return Started(running, seconds, tuple(made["complaints"]), tuple(settled["missing"]))
+
+
+def _copy_files(lab: Lab, files: Path, share: Path) -> None:
+    (share / "lab.json").write_text(lab.to_json())
+    (share / "results").mkdir()
+    for node in lab.nodes:
+        source = files / (node.files or node.name)
+        if not source.is_dir():
+            text = f"has no folder of rendered files: {source}"
+            raise InputError([Problem("lab.files", node.name, text, fix="`kvfabric render SITE --out DIR` first")])
+        shutil.copytree(source, share / "nodes" / (node.files or node.name))
+
+
+def _supervise(folder: Path, engine: str, lease: int, alive: int, options: Options) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a session of its own: a terminal's Ctrl-C reaches the tool, and the lease does the rest."""
+    arguments = [str(folder), engine, str(lease), str(alive), json.dumps(asdict(options))]
+    with (folder / "supervisor.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "labs.supervisor", *arguments], pass_fds=[lease, alive], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PYTHONPATH": str(code_folder())},
+        )  # fmt: skip
+
+
+def _connect(folder: Path, supervisor: subprocess.Popen[bytes]) -> Running:
+    log = folder / "supervisor.log"
+    said = b""
+    for _ in range(200):
+        if (folder / "control.sock").exists():
+            with contextlib.suppress(CouldNotRunError):
+                return Running(folder)
+        with contextlib.suppress(FileNotFoundError):
+            said = log.read_bytes() or said
+        if supervisor.poll() is not None:
+            break
+        time.sleep(0.05)
+    supervisor.kill()
+    raise CouldNotRunError(f"the lab's supervisor did not start: {said.decode(errors='replace').strip()[-800:]}")
+
+
+def _settle(folder: Path) -> None:
+    """Give a supervisor that lost its lease the time to clean up, then clean up for it."""
+    deadline = time.monotonic() + 5
+    while folder.exists() and state.is_alive(folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)

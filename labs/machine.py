@@ -1,0 +1,63 @@
+"""What an engine has to provide: a machine with our agent in it, reached over one descriptor."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import socket
+    import subprocess
+
+# share of a node's files and results, as the machine sees it
+SHARE = "/lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a user may choose: memory in MB and processors of a VM, RDMA namespace mode (`shared` or `exclusive`)."""
+
+    memory_mb: int = 4096
+    cpus: int = 2
+    rdma: str = "shared"
+
+
+@dataclass
+class Machine:
+    """A started machine: its main process and our end of the agent's channel."""
+
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+
+    def kill(self) -> None:
+        """End the machine and everything in it, and wait until it has gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.wait()
+        self.channel.close()
+
+
+class Engine(Protocol):
+    """A way to get a machine. An engine is a module with these functions; see `labs.engines`."""
+
+    def lacks(self) -> list[str]:
+        """Say what keeps this engine from running here, in words; an empty list when it can."""
+
+    def start(self, state: Path, options: Options) -> Machine:
+        """Start a machine whose `/lab` is `state/share`. Raises CouldNotRunError."""
+
+
+def die_with_parent() -> None:
+    """In a child before exec: be killed when the parent dies, however it dies."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def code_folder() -> Path:
+    """Return the folder that holds our packages: a checkout or site-packages."""
+    return Path(__file__).resolve().parent.parent

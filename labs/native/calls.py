@@ -1,0 +1,110 @@
+"""The lab's own functions, as the agent offers them to the tool: each takes and returns JSON-ready data."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from labs import converge, model, status
+from labs.native import bringup, faults, nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class CallError(Exception):
+    """The function could not do it, in words for a person."""
+
+
+def note(text: str) -> None:
+    """Tell the tool what is going on."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _lab() -> model.Lab:
+    return model.Lab.from_json((nodes.SHARE / "lab.json").read_text())
+
+
+def up() -> dict[str, Any]:
+    """Build the lab: links, then all nodes side by side. Returns seconds and what the nodes complained of."""
+    started = time.monotonic()
+    lab = _lab()
+    nodes.make_links(lab)
+    linked = time.monotonic()
+    children = {node.name: _start(node) for node in lab.nodes}
+    nodes.remember({name: pid for name, (pid, _) in children.items()})
+    complaints, dead = [], []
+    for name, (_, pipe) in children.items():
+        with os.fdopen(pipe) as stream:
+            text = stream.read()
+        answer = json.loads(text) if text else {"trouble": "ended without a word", "complaints": []}
+        complaints += [f"{name}: {line}" for line in answer["complaints"]]
+        dead += [f"{name}: {answer['trouble']}"] if answer["trouble"] else []
+    if dead:
+        raise CallError("\n".join(dead))
+    ended = time.monotonic()
+    return {
+        "links_s": round(linked - started, 2),
+        "nodes_s": round(ended - linked, 2),
+        "complaints": complaints,
+    }
+
+
+def _start(node: model.Node) -> tuple[int, int]:
+    """Fork the process of a node: it brings the node up, reports on a pipe, and stays to hold the namespaces."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(write_end)
+        return pid, read_end
+    answer: dict[str, Any] = {"trouble": "", "complaints": []}
+    try:
+        os.setsid()
+        os.close(read_end)
+        nodes.enter_new(node)
+        answer["complaints"] = bringup.bring_up(node)
+    except Exception as error:  # noqa: BLE001  whatever it was, the tool must hear of it, in this node's name
+        answer["trouble"] = str(error) if isinstance(error, bringup.NodeError) else f"{type(error).__name__}: {error}"
+    try:
+        os.write(write_end, json.dumps(answer).encode())
+        os.close(write_end)
+        nodes.hold()
+    finally:
+        os._exit(1)
+    raise AssertionError("not reached")
+
+
+def wait_converged(timeout_s: float) -> dict[str, Any]:
+    """Wait until FRR says that the lab is as planned; returns seconds and what is still missing."""
+    seconds, missing = converge.wait(_lab(), timeout_s)
+    return {"seconds": round(seconds, 2), "missing": missing}
+
+
+def show_status() -> dict[str, Any]:
+    """Return what a network engineer asks first, and what differs from the plan."""
+    return status.collect(_lab())
+
+
+_CALLS: dict[str, Callable[..., Any]] = {
+    "up": up,
+    "converge": wait_converged,
+    "status": show_status,
+    "impair": faults.impair,
+    "cut": faults.cut,
+    "heal": faults.heal,
+    "faults": faults.listed,
+}
+
+
+def run(name: str, arguments: dict[str, Any]) -> Any:
+    """Run a function by name. Raises CallError for what a person can understand."""
+    if name not in _CALLS:
+        raise CallError(f"this lab has no function {name}")
+    try:
+        return _CALLS[name](**arguments)
+    except (OSError, faults.RefusedError) as error:
+        raise CallError(str(error)) from error

@@ -1,0 +1,172 @@
+"""Nodes and links: named network namespaces, one holder process each with private mounts, veth pairs between them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from labs.model import Lab, Node
+
+# inside the machine: the folder shared with the tool, and what the engine remembers
+SHARE = Path("/lab")
+NODE_FILES = SHARE / "nodes"
+STATE = Path("/run/lab")
+_PIDS = STATE / "nodes.json"
+
+# the folder of a node's rendered files, as the node itself sees it
+OWN_FILES = Path("/etc/kvfabric")
+
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_SCRATCH = ("/run", "/tmp", "/etc/frr", "/var/lib/frr", "/var/tmp", "/var/log", "/usr/local/sbin")  # noqa: S108
+_FRR_OWNED = ("/run/frr", "/etc/frr", "/var/lib/frr", "/var/tmp/frr", "/var/log/frr")  # noqa: S108
+_RUN_FOLDERS = ("/run/frr", "/run/netns", "/run/lock", "/run/sshd", "/run/haproxy", "/run/lldpd", "/var/tmp/frr", "/var/log/frr")  # noqa: S108  # fmt: skip
+
+
+def batch(lines: list[str], family: tuple[str, ...] = ()) -> None:
+    """Run many `ip` commands in one process: in a VM a fork costs ten milliseconds, an `ip` command next to nothing.
+
+    Raises OSError with ip's words and the line at fault.
+    """
+    text = "\n".join(lines) + "\n"
+    done = subprocess.run(["ip", *family, "-batch", "-"], input=text, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise OSError(f"ip -batch: {done.stderr.strip()[:800]}")
+
+
+def make_links(lab: Lab) -> None:
+    """Create every node's network namespace and every cable, dark ports included; all interfaces are down."""
+    batch([f"netns add {node.name}" for node in lab.nodes])
+    lines = []
+    for link in lab.links:
+        near, far = link.a, link.b
+        lines.append(
+            f"link add {near.interface} netns {near.node} mtu {link.mtu} type veth "
+            f"peer name {far.interface} netns {far.node} mtu {link.mtu}"
+        )
+    if lines:
+        batch(lines)
+    for node in lab.nodes:
+        # a port whose cable leads out of this slice: there, and without light
+        dark = [
+            line
+            for port in node.dark
+            for line in (f"link add {port} mtu 9216 type dummy", f"link set {port} carrier off")
+        ]
+        batch(["link set lo up", *dark], ("-n", node.name))
+
+
+def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
+    """Mount without a process of its own. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode())
+    if done:
+        error = ctypes.get_errno()
+        raise OSError(error, f"mount {kind or 'bind'} on {target}: {os.strerror(error)}")
+
+
+def enter_new(node: Node) -> None:
+    """Turn this process into the first of a node: its network namespace, own mounts, own host name."""
+    with Path(f"/run/netns/{node.name}").open() as handle:
+        os.setns(handle.fileno(), os.CLONE_NEWNET)
+    os.unshare(os.CLONE_NEWNS | os.CLONE_NEWUTS)
+    mount("none", "/", "", _MS_REC | _MS_PRIVATE)
+    socket.sethostname(node.name)
+    mount("sysfs", "/sys", "sysfs")  # a new mount shows this namespace's interfaces
+    OWN_FILES.mkdir(exist_ok=True)
+    mount(str(NODE_FILES / (node.files or node.name)), str(OWN_FILES), "", _MS_BIND)
+    for folder in _SCRATCH:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        mount("tmpfs", folder, "tmpfs", data="mode=1777" if folder == "/tmp" else "mode=755")  # noqa: S108
+    for folder in _RUN_FOLDERS:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    _place_files()
+    for folder in _FRR_OWNED:
+        shutil.chown(folder, "frr", "frr")
+
+
+def _place_files() -> None:
+    """Copy a node's files to where its programs look for them; programs (a first line `#!`) go on the PATH."""
+    for path in OWN_FILES.iterdir():
+        if path.name in {"frr.conf", "daemons", "vtysh.conf"}:
+            shutil.copy(path, "/etc/frr")
+            shutil.chown(f"/etc/frr/{path.name}", "frr", "frr")
+        elif path.is_file() and not path.suffix and path.read_bytes()[:2] == b"#!":
+            _install(path)
+    if not Path("/etc/frr/vtysh.conf").exists():
+        Path("/etc/frr/vtysh.conf").write_text("service integrated-vtysh-config\n")
+
+
+def _install(path: Path) -> None:
+    target = Path("/usr/local/sbin") / path.name
+    shutil.copyfile(path, target)
+    target.chmod(0o755)
+
+
+def hold() -> None:
+    """Become the process that keeps a node's namespaces: never returns."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    hold_no_output()
+    os.execvp("sleep", ["sleep", "infinity"])  # noqa: S606
+
+
+def hold_no_output() -> None:
+    """Let go of every inherited descriptor, so that nobody waits for this process."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    os.closerange(3, 256)
+
+
+def remember(pids: dict[str, int]) -> None:
+    """Keep which process holds which node."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    _PIDS.write_text(json.dumps(pids))
+
+
+def holders() -> dict[str, int]:
+    """Return the holder process of every node of the lab."""
+    try:
+        found: dict[str, int] = json.loads(_PIDS.read_text())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def enter(name: str) -> Callable[[], None]:
+    """Return a function that moves the calling process into a node; KeyError when there is no such node.
+
+    Made for a child between fork and exec: the descriptors are opened here, so that an unknown node is told apart.
+    """
+    pids = holders()
+    if name not in pids:
+        raise KeyError(f"no node {name}; there are {', '.join(pids) or 'none'}")
+    kinds = (("net", os.CLONE_NEWNET), ("uts", os.CLONE_NEWUTS), ("mnt", os.CLONE_NEWNS))
+    paths = [(f"/proc/{pids[name]}/ns/{kind}", flag) for kind, flag in kinds]
+
+    def move() -> None:
+        for path, flag in paths:
+            fd = os.open(path, os.O_RDONLY)
+            os.setns(fd, flag)
+            os.close(fd)
+
+    return move
+
+
+def run_in(
+    name: str, argv: list[str], text: str | None = None, timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a node and return what it said; never raises for its exit code."""
+    return subprocess.run(
+        argv, input=text, text=True, capture_output=True, check=False, timeout=timeout, preexec_fn=enter(name)
+    )

@@ -1,0 +1,139 @@
+"""Where running labs are kept: one folder each, removed by its supervisor, or by whoever finds it dead.
+
+A lab is alive exactly while its supervisor holds a lock on `alive`; a lock cannot outlive its process, so nothing here
+trusts a process number.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fabric.problem import CouldNotRunError, InputError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# a Unix socket's path holds 107 bytes, and the folder is part of it
+_LONGEST_PATH = 90
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+
+
+def state_root() -> Path:
+    """Return $KVFABRIC_LAB_STATE, or /run/kvfabric for root, or a folder of the user's own."""
+    given = os.environ.get("KVFABRIC_LAB_STATE")
+    if given:
+        return Path(given)
+    if os.geteuid() == 0:
+        return Path("/run/kvfabric")
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or home) / "kvfabric"
+
+
+@contextmanager
+def _locked_root() -> Iterator[Path]:
+    root = state_root()
+    root.mkdir(parents=True, exist_ok=True)
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield root
+    finally:
+        os.close(handle)
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether the supervisor of this folder is running."""
+    try:
+        handle = os.open(folder / "alive", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def sweep() -> list[str]:
+    """Remove what labs left behind whose supervisor died; returns their names."""
+    if not state_root().is_dir():
+        return []
+    with _locked_root() as root:
+        return _sweep(root)
+
+
+def _sweep(root: Path) -> list[str]:
+    dead = [path for path in root.iterdir() if path.is_dir() and not is_alive(path)]
+    for path in dead:
+        shutil.rmtree(path, ignore_errors=True)
+    return [path.name for path in dead]
+
+
+def create(name: str) -> tuple[Path, int]:
+    """Make a new lab's folder; returns it and the held lock on `alive`, which the supervisor must inherit.
+
+    Raises InputError when the name is not usable or a lab of this name is running.
+    """
+    if not _NAME.fullmatch(name):
+        text = "a lab's name is 1 to 31 lower case letters, digits and dashes"
+        raise InputError([Problem("lab.name", f"lab {name}", text, fix="choose another --name")])
+    with _locked_root() as root:
+        _sweep(root)
+        folder = root / name
+        if len(str(folder).encode()) > _LONGEST_PATH:
+            raise CouldNotRunError(f"{folder} is too long for a socket's path: set KVFABRIC_LAB_STATE to a shorter one")
+        if folder.exists():
+            text = "a lab of this name is running"
+            raise InputError(
+                [Problem("lab.running", f"lab {name}", text, fix="`kvfabric lab down`, or another --name")]
+            )
+        folder.mkdir(mode=0o700)
+        handle = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (folder / "share").mkdir()
+        return folder, handle
+
+
+def running() -> list[Path]:
+    """Return the folders of the labs that are alive."""
+    root = state_root()
+    return sorted(path for path in root.iterdir() if path.is_dir() and is_alive(path)) if root.is_dir() else []
+
+
+def find(name: str = "") -> Path:
+    """Return the folder of a running lab; without a name, of the only one. Raises InputError."""
+    labs = running()
+    chosen = [path for path in labs if not name or path.name == name]
+    if len(chosen) == 1:
+        return chosen[0]
+    there = ", ".join(path.name for path in labs)
+    if not chosen:
+        subject, text = f"lab {name}".strip(), f"not running; running: {there}" if there else "no lab is running"
+        raise InputError([Problem("lab.absent", subject, text, fix="`kvfabric lab up SITE`")])
+    raise InputError([Problem("lab.which", "lab", f"more than one is running: {there}", fix="say which with --name")])
+
+
+def write_facts(folder: Path, **facts: Any) -> None:
+    """Keep facts about a lab (engine, process, start) beside it; written whole or not at all."""
+    path = folder / "facts.json"
+    merged = {**facts_of(folder), **facts}
+    path.with_suffix(".new").write_text(json.dumps(merged, indent=1))
+    path.with_suffix(".new").replace(path)
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    """Return the facts kept beside a lab."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "facts.json").read_text())
+    except FileNotFoundError:
+        return {}
+    return found

@@ -1,0 +1,217 @@
+"""The process that owns a running lab: it starts the machine, carries messages, and cleans up whatever happens.
+
+Whoever starts a lab holds the writing end of a pipe, the lease. Until the lab is committed to stay, the end of that
+process, by any means, is the end of the lab. Usage: `python -m labs.supervisor STATE ENGINE LEASE_FD ALIVE_FD JSON`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labs import engines, state, wire
+from labs.machine import Options
+
+if TYPE_CHECKING:
+    from labs.machine import Machine
+
+
+class _Client:
+    """A connected tool: its requests by our number, and what waits to be written to it."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.splitter = wire.Splitter()
+        self.pending = bytearray()
+        self.requests: dict[int, int] = {}
+
+
+class Supervisor:
+    """Carries messages between any number of tools and the one agent, giving each request a number of its own."""
+
+    def __init__(self, folder: Path, machine: Machine, lease: int) -> None:
+        self.folder = folder
+        self.machine = machine
+        self.selector = selectors.DefaultSelector()
+        self.agent_splitter = wire.Splitter()
+        self.agent_pending = bytearray()
+        self.clients: list[_Client] = []
+        self.owners: dict[int, tuple[_Client, int]] = {}
+        self.counter = 0
+        self.running = True
+        self.ready = False
+        self.reason = "stopped"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(folder / "control.sock"))
+        self.listener.listen(16)
+        machine.channel.setblocking(False)
+        self.selector.register(self.listener, selectors.EVENT_READ, self._on_connect)
+        self.selector.register(machine.channel, selectors.EVENT_READ, self._on_agent)
+        self.selector.register(lease, selectors.EVENT_READ, self._on_lease)
+        self.selector.register(os.pidfd_open(machine.process.pid), selectors.EVENT_READ, self._on_death)
+
+    def serve(self) -> None:
+        """Carry messages until the lab is stopped, its lease ends, or the machine dies."""
+        while self.running:
+            agent = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.ready and self.agent_pending else 0)
+            self.selector.modify(self.machine.channel, agent, self._on_agent)
+            for client in self.clients:
+                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.pending else 0)
+                self.selector.modify(client.sock, wanted, (self._on_client, client))
+            for key, mask in self.selector.select():
+                if isinstance(key.data, tuple):
+                    key.data[0](key.data[1], mask)
+                else:
+                    key.data(mask)
+        self._farewell()
+
+    def stop(self, reason: str) -> None:
+        """End the loop; `reason` is what the tools are told."""
+        self.running = False
+        self.reason = reason
+
+    # -- the machine
+
+    def _on_agent(self, mask: int) -> None:
+        channel = self.machine.channel
+        try:
+            if mask & selectors.EVENT_WRITE:
+                del self.agent_pending[: channel.send(self.agent_pending[:32768])]
+            if mask & selectors.EVENT_READ:
+                data = channel.recv(65536)
+                if not data:
+                    self.stop("the machine closed its channel")
+                for message in self.agent_splitter.feed(data):
+                    self._from_agent(message)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.stop(f"the machine's channel broke: {error}")
+
+    def _from_agent(self, message: wire.Message) -> None:
+        if message.get("op") == "ready":
+            self.ready = True
+            state.write_facts(self.folder, ready=time.time())
+            return
+        client, ident = self.owners.get(message.get("id", 0), (None, 0))
+        if client is None:
+            return
+        if message["op"] in {"exit", "return", "error"}:
+            del self.owners[message["id"]]
+            client.requests.pop(ident, None)
+        client.pending += wire.encode({**message, "id": ident})
+
+    def _to_agent(self, message: wire.Message) -> None:
+        self.agent_pending += wire.encode(message)
+
+    def _on_death(self, _mask: int) -> None:
+        code = self.machine.process.wait()
+        with contextlib.suppress(OSError):
+            tail = (self.folder / "console.log").read_text(errors="replace").splitlines()[-12:]
+            self.stop("\n  ".join([f"the machine ended (exit {code})", *tail]))
+        self.running = False
+
+    def _on_lease(self, _mask: int) -> None:
+        self.stop("the tool that started the lab has ended")
+
+    # -- the tools
+
+    def _on_connect(self, _mask: int) -> None:
+        sock, _ = self.listener.accept()
+        sock.setblocking(False)
+        client = _Client(sock)
+        self.clients.append(client)
+        self.selector.register(sock, selectors.EVENT_READ, (self._on_client, client))
+
+    def _on_client(self, client: _Client, mask: int) -> None:
+        try:
+            if mask & selectors.EVENT_WRITE:
+                del client.pending[: client.sock.send(client.pending[:65536])]
+            if mask & selectors.EVENT_READ:
+                data = client.sock.recv(65536)
+                if not data:
+                    self._forget(client)
+                    return
+                for message in client.splitter.feed(data):
+                    self._from_client(client, message)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._forget(client)
+
+    def _from_client(self, client: _Client, message: wire.Message) -> None:
+        ident, op = int(message.get("id", 0)), message.get("op")
+        if op == "stop":
+            self.stop("stopped")
+        elif op == "commit":
+            with contextlib.suppress(KeyError):
+                self._drop_lease()
+            client.pending += wire.encode({"id": ident, "op": "return", "value": None})
+        elif op in {"exec", "call"}:
+            self.counter += 1
+            client.requests[ident] = self.counter
+            self.owners[self.counter] = (client, ident)
+            self._to_agent({**message, "id": self.counter})
+        elif ident in client.requests:
+            self._to_agent({**message, "id": client.requests[ident]})
+
+    def _drop_lease(self) -> None:
+        for key in list(self.selector.get_map().values()):
+            if key.data == self._on_lease:
+                self.selector.unregister(key.fileobj)
+
+    def _forget(self, client: _Client) -> None:
+        """A tool has gone: what it had running ends with it."""
+        self.selector.unregister(client.sock)
+        client.sock.close()
+        self.clients.remove(client)
+        for number in client.requests.values():
+            self._to_agent({"id": number, "op": "signal", "signal": signal.SIGKILL})
+            self.owners.pop(number, None)
+
+    def _farewell(self) -> None:
+        for client in self.clients:
+            with contextlib.suppress(OSError):
+                client.sock.setblocking(True)
+                client.sock.settimeout(2)
+                client.sock.sendall(bytes(client.pending) + wire.encode({"id": 0, "op": "gone", "text": self.reason}))
+                client.sock.close()
+
+
+def main(arguments: list[str]) -> None:
+    """Own the lab of a state folder from its birth to its end."""
+    folder, engine, lease, _alive, options = (
+        Path(arguments[0]),
+        arguments[1],
+        int(arguments[2]),
+        arguments[3],
+        arguments[4],
+    )
+    machine = None
+    try:
+        machine = engines.load(engine).start(folder, Options(**json.loads(options)))
+        state.write_facts(
+            folder, engine=engine, supervisor=os.getpid(), machine=machine.process.pid, started=time.time()
+        )
+        supervisor = Supervisor(folder, machine, lease)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda *_: sys.exit(0))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        supervisor.serve()
+    finally:
+        if machine is not None:
+            machine.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

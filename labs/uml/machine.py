@@ -1,0 +1,57 @@
+"""Start the VM: one User Mode Linux process on the cached root, talking to us over its serial line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError
+from labs.machine import Machine, Options, code_folder, die_with_parent
+from labs.uml import cache, kernel, root
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def lacks() -> list[str]:
+    """Say what keeps a VM from running here."""
+    if os.uname().machine != "x86_64":
+        return [f"User Mode Linux runs on x86_64, this is {os.uname().machine}"]
+    parts = {"kernel": kernel.cached(), "Debian root": root.cached()}
+    return [f"the {part} is not built yet: run `kvfabric lab build`" for part, found in parts.items() if not found]
+
+
+def start(state: Path, options: Options) -> Machine:
+    """Boot the VM and return it at once; its agent says `ready` on the channel about a second later."""
+    binary, tree = kernel.cached(), root.cached()
+    if binary is None or tree is None:
+        raise CouldNotRunError("the lab's kernel and root are not built yet: run `kvfabric lab build`")
+    pycache = cache.cache_dir() / "pycache"
+    pycache.mkdir(exist_ok=True)
+    shutil.copy("/proc/cpuinfo", state / "share" / "cpuinfo")
+    ours, theirs = socket.socketpair()
+    command = [
+        str(binary / "linux"),
+        *(f"mem={options.memory_mb}M", f"ncpus={options.cpus}", "seccomp=on"),
+        # its process and socket files go with the lab's folder, not into the user's home
+        *(f"uml_dir={state}/", "umid=uml"),
+        *("root=/dev/root", "rootfstype=hostfs", f"rootflags={tree}", "ro", "init=/lab-init"),
+        *(
+            f"lab.code={code_folder()}",
+            f"lab.share={state / 'share'}",
+            f"lab.pycache={pycache}",
+            f"lab.rdma={options.rdma}",
+        ),
+        *(f"ssl0=fd:{theirs.fileno()}", "con=null", "con0=null,fd:2", "con1=null", "quiet", "panic=-1"),
+    ]
+    with (state / "console.log").open("wb") as console:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=state,
+            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here
+            env={**os.environ, "TMPDIR": "/dev/shm"},  # noqa: S108  the VM's memory is a deleted file there
+        )  # fmt: skip
+    theirs.close()
+    return Machine(process, ours)
