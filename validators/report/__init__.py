@@ -1,0 +1,1 @@
+"""The report of a run: HTML, JUnit, JSON, CSV, Markdown, Prometheus; and the difference of two runs."""

@@ -1,0 +1,79 @@
+"""What got worse between two runs, what got better, and what is new or gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from validators.results import Measurement, Result, State
+
+if TYPE_CHECKING:
+    from validators.report.model import Run
+
+_RANK = {State.PASS: 0, State.SKIPPED: 1, State.UNKNOWN: 2, State.ERROR: 3, State.FAIL: 4}
+# units in which a smaller number is the better one
+_LESS_IS_BETTER = frozenset({"ms", "s", "us", "ns", "packets lost", "bytes lost", "%lost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: `kind` is worse, better, slower, faster, new, gone or other."""
+
+    kind: str
+    case: str
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready data."""
+        return {"kind": self.kind, "case": self.case, "text": self.text}
+
+
+def compare(baseline: Run, run: Run, tolerance: float = 0.05) -> list[Change]:
+    """Return all differences, worst first. A measurement counts as changed beyond both its spread and `tolerance`."""
+    before = {_key(leaf.id): leaf.result for leaf in baseline.leaves()}
+    after = {_key(leaf.id): leaf.result for leaf in run.leaves()}
+    changes = [
+        Change("other", "plan", f"the plans differ: {a[:12]} and {b[:12]}")
+        for a, b in [(baseline.info.plan, run.info.plan)]
+        if a != b
+    ]
+    for case in before.keys() | after.keys():
+        changes += _changes(case, before.get(case), after.get(case), tolerance)
+    order = ("worse", "slower", "gone", "new", "better", "faster", "other")
+    return sorted(changes, key=lambda c: (order.index(c.kind), c.case))
+
+
+def _key(case: str) -> str:
+    """A leaf's id without the position of a part, which moves when parts come and go."""
+    head, slash, tail = case.partition("/")
+    number, colon, subject = tail.partition(":")
+    return f"{head}/{subject}" if slash and colon and number.isdigit() else case
+
+
+def _changes(case: str, before: Result | None, after: Result | None, tolerance: float) -> list[Change]:
+    if before is None or after is None:
+        if after is None:
+            return [Change("gone", case, "was in the baseline and did not run now")]
+        kind = "worse" if after.state in {State.FAIL, State.ERROR} else "new"
+        return [Change(kind, case, f"new: {after.state.value}: {after.text}")]
+    if before.state is not after.state:
+        kind = "worse" if _RANK[after.state] > _RANK[before.state] else "better"
+        place = f" [{after.place}]" if after.place else ""
+        return [Change(kind, case, f"{before.state.value} -> {after.state.value}: {after.text}{place}")]
+    measured = {m.name: m for m in before.measurements}
+    pairs = [(measured[m.name], m) for m in after.measurements if m.name in measured]
+    return [change for old, new in pairs if (change := _moved(case, old, new, tolerance)) is not None]
+
+
+def _moved(case: str, old: Measurement, new: Measurement, tolerance: float) -> Change | None:
+    if old.unit != new.unit or old.value == new.value:
+        return None
+    noise = max((old.spread or 0.0) + (new.spread or 0.0), tolerance * abs(old.value))
+    delta = new.value - old.value
+    if abs(delta) <= noise:
+        return None
+    worse = delta > 0 if new.unit in _LESS_IS_BETTER else delta < 0
+    share = f" ({delta / old.value:+.0%})" if old.value else ""
+    return Change(
+        "slower" if worse else "faster", case, f"{new.name}: {old.value:g} -> {new.value:g} {new.unit}{share}"
+    )

@@ -1,0 +1,78 @@
+"""The report as one HTML file that needs nothing from elsewhere: styles, drawings and the little script are inside."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from fabric.resources import data_folder
+from validators.report.plots import plots_of
+from validators.report.topology import coloured
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from validators.report.model import Run
+    from validators.results import Result
+
+_STATES = ("pass", "fail", "error", "unknown", "skipped")
+_ROUND = 2 * math.pi * 40
+_SHOWN_PARTS = 40
+
+
+def to_html(run: Run) -> str:
+    """Return the report."""
+    return _template().render(
+        run=run,
+        info=run.info,
+        stages=run.stages,
+        counts={state: run.counts[state] for state in _STATES},
+        ring=_ring(run.counts),
+        problems=[r for r in run.records if r.result.state.value in {"fail", "error", "unknown"}],
+        topology=coloured(run),
+        plots=plots_of(run),
+        measured=[(r, m) for r in run.records for m in r.result.measurements],
+        shown_parts=_shown_parts,
+        options=_flat(run.info.options),
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(data_folder("templates") / "report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _ring(counts: dict[str, int]) -> list[dict[str, Any]]:
+    """The arcs of the summary ring: lengths along a circle of radius 40."""
+    total = sum(counts.values()) or 1
+    arcs, at = [], 0.0
+    for state in _STATES:
+        length = _ROUND * counts[state] / total
+        if length:
+            arcs.append(
+                {"state": state, "length": round(length, 2), "rest": round(_ROUND - length, 2), "at": round(-at, 2)}
+            )
+        at += length
+    return arcs
+
+
+def _shown_parts(result: Result) -> tuple[list[Result], int, int]:
+    """Return the parts to show, how many good ones are only counted, and how many bad ones are cut."""
+    bad = [part for part in result.parts if part.state.value not in {"pass", "skipped"}]
+    return bad[:_SHOWN_PARTS], len(result.parts) - len(bad), max(0, len(bad) - _SHOWN_PARTS)
+
+
+def _flat(options: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, ", ".join(map(str, value)) if isinstance(value, list) else str(value)) for name, value in options.items()
+    ]
