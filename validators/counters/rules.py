@@ -72,7 +72,7 @@ def _lossy(key: Key, surface: Surface) -> bool:
 
 
 def plan_labels(plan: Plan, device: str, interface: str) -> dict[str, str]:
-    """Return what the plan knows of a port: device, port, far end, tenant, VRF; unknown ports have only the first two."""
+    """Return what the plan knows of a port: device, port, far end, tenant, VRF; only the first two if unknown."""
     link = plan.link_at.get((device, interface))
     labels = {"device": device, "port": interface}
     if link is None:
