@@ -48,11 +48,16 @@ def dns(idle_s: int) -> dict[str, int]:
 
 
 def truth_table(idle_s: int) -> dict[str, int]:
-    """Return the declared idle time of each row that can be measured: `udp-one-way`, `tcp-established` and so on."""
+    """Return the declared idle time of each row that can be measured: `udp-one-way`, `tcp-established` and so on.
+
+    Linux calls a UDP flow two-way when a packet comes more than two seconds after its first; a question and an answer
+    (`udp-two-packets`) are kept no longer than a question without one.
+    """
     states, datagrams = tcp(idle_s), udp(idle_s)
     return {
         "icmp": ICMP_S,
         "udp-one-way": datagrams["unreplied"],
+        "udp-two-packets": datagrams["unreplied"],
         "udp-two-way": datagrams["replied"],
         "dns": dns(idle_s)["replied"],
         "tcp-half-open": states["syn_sent"],
