@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import queue
+import shlex
 import subprocess
 import threading
 import zipfile
@@ -30,8 +31,8 @@ _BOOT = (
     "f=tempfile.NamedTemporaryFile(suffix='.zip')\n"
     "f.write(sys.stdin.buffer.read(%d)); f.flush()\n"
     "sys.path.insert(0,f.name)\n"
-    "from validators.connections.agent import main\n"
-    "main()\n"
+    "from validators.%s import main\n"
+    "main(*%r)\n"
 )
 
 
@@ -47,19 +48,24 @@ def bundle() -> bytes:
     return buffer.getvalue()
 
 
+def boot(prefix: Sequence[str], python: str, module: str = "connections.agent", *arguments: list[str]) -> list[str]:
+    """Return the command that takes the bundle on stdin and runs `main` of one of its modules."""
+    code = _BOOT % (len(bundle()), module, arguments)
+    if prefix and prefix[0] == "ssh":
+        # ssh joins its words with blanks and has the far shell split them again
+        return [*prefix, python, "-u", "-c", shlex.quote(code)]
+    return [*prefix, python, "-u", "-c", code]
+
+
 class AgentProcess:
     """One agent, started by a command such as `ip netns exec NAME`, `ssh HOST` or nothing at all."""
 
     def __init__(self, name: str, prefix: Sequence[str] = (), *, python: str = "python3") -> None:
         """Start `prefix + python` and check that it answers; raises CouldNotRunError when it does not."""
         self.name = name
-        code = _BOOT % len(bundle())
-        if prefix and prefix[0] == "ssh":
-            # ssh joins its words with blanks and has the far shell split them again
-            code = f"'{code.replace(chr(39), chr(34))}'"
         try:
             self._process = subprocess.Popen(
-                [*prefix, python, "-u", "-c", code],
+                boot(prefix, python),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -91,12 +91,10 @@ def open_tcp(bench: Bench, sender: Side, src: str, sport: int, dst: str, dport: 
 
 def icmp_error(about: Packet, sender: str, kind: int, code: int, rest: int = 0) -> Packet:
     """Return the ICMP error that a router `sender` sends about a packet it saw, quoting its header and 8 bytes."""
-    quoted = {
-        name: about[name]
-        for name in ("protocol", "src", "dst", "sport", "dport", "seq", "flags", "token")
-        if name in about
-    }
-    inner = packet({"kind": 8, "flags": 0, **quoted})[:28]
+    kept = ("protocol", "src", "dst", "sport", "dport", "seq", "flags", "token")
+    quoted: Packet = {"kind": 8, "flags": 0}
+    quoted.update({name: about[name] for name in kept if name in about})
+    inner = packet(quoted)[:28]
     return {
         "protocol": "icmp",
         "src": sender,

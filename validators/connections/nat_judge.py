@@ -126,7 +126,8 @@ def _way_in(which: str, reached: bool) -> str:
 def _collision(subject: str, seen: Observed) -> Result:
     ends = [tuple(end) for end in seen["public_ends"] if end]
     kept = len(ends) == 2 and ends[0] != ends[1] and all(seen["answered"])
-    text = f"two hosts, one source port, one far end: {len(set(ends))} different public ends, {sum(seen['answered'])} answered"
+    text = f"two hosts, one source port, one far end: {len(set(ends))} different public ends"
+    text += f", {sum(seen['answered'])} answered"
     return _promise(subject, "source port collision", kept, text, seen)
 
 
