@@ -1,6 +1,5 @@
 # Everything a fresh Debian 12 machine needs is installed by these targets; nothing else has to be typed.
-#   make demo           plan, check, render and cable files of xoc-256, then a short acceptance in the embedded lab
-#   make demo LAB=no    only the offline part (seconds)
+#   make demo           plan, check, render and cable files of xoc-256
 #   make test           style, types and every test, lab included
 #   make test LAB=no    without booting the lab
 .DELETE_ON_ERROR:
@@ -18,7 +17,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 .PHONY: help
 help:
-	@sed -n '2,5s/^#   //p' Makefile
+	@sed -n '2,4s/^#   //p' Makefile
 
 .PHONY: packages
 packages:
@@ -39,8 +38,7 @@ install: $(STAMP)
 
 .PHONY: demo
 demo: install
-	@$(BIN)/kvfabric build xoc-256 --out out --force
-	@if [ "$(LAB)" = yes ]; then $(BIN)/python -m labs.demo --out out; fi
+	@$(BIN)/kvfabric build xoc-256 --out out --external
 
 .PHONY: lint
 lint: install

@@ -58,7 +58,8 @@ class Numbers:
     ) -> dict[str, str]:
         """One address (without length) a key from the pool of `pools.<field>`."""
         network: IPv4Network = getattr(self.pools, field)
-        size = usable(network)
+        # the last address of the management network is its gateway
+        size = usable(network) - (field == "management")
         numbers = self.take(pool, keys, size, ("pools", field), renamed)
         self._uses.append((pool, str(network), size))
         return {key: host(network, number + 1) for key, number in numbers.items()}
