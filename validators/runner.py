@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from fabric.problem import CouldNotRunError
 from validators.check import STANDS_ON, Context, Stage, judged
 from validators.devices.answers import Answer, Ask
-from validators.journal_records import Record
+from validators.journal_records import Record, result_from_dict, result_to_dict
 from validators.results import Result, State, combine
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fabric.plan import Plan
@@ -39,7 +39,8 @@ CASES = "cases"
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run. `keep_going` runs stages whose ground failed too; `settle_s` is how long failing questions are asked
-    again before the answer counts, in seconds; `stored` is a folder of observations to judge instead of asking."""
+    again before the answer counts, in seconds; `stored` is a folder of observations to judge instead of asking; `clean`
+    takes secrets out of what is written."""
 
     allow_disruptive: bool = False
     keep_going: bool = False
@@ -47,6 +48,7 @@ class RunOptions:
     settle_step_s: float = 3.0
     stored: Path | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    clean: Callable[[Any], Any] = lambda data: data
 
 
 class Runner:
@@ -125,6 +127,7 @@ class Runner:
         seconds = result.duration_s or round(time.monotonic() - started, 4)
         test_id = result.test_id or case.check.test_id
         result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
+        result = result_from_dict(self.options.clean(result_to_dict(result)))
         record = Record(case.id, case.check.stage.value, result, now(), case.tags)
         self.journal.finish(record)
         self._tell("case_finished", record, repeated=False)
@@ -152,7 +155,7 @@ class Runner:
     def _once(self, context: Context, case: Case, check: Check) -> Result:
         try:
             observations = self._observe(context, case, check)
-            write_json(self.folder / "raw" / CASES / file_name(case.id), observations)
+            write_json(self.folder / "raw" / CASES / file_name(case.id), self.options.clean(observations))
             result = judged(check, self.plan, case.inputs, observations)
         except CouldNotRunError as error:
             result = Result(check.name, case.subject, State.ERROR, str(error))

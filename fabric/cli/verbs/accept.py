@@ -1,0 +1,89 @@
+"""`kvfabric accept SITE`: from cabled to a report that people sign."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
+
+
+def _words(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in value.split(",") if word.strip())
+
+
+@click.command()
+@click.argument("site")
+@click.option("--engine", type=click.Choice(["uml", "native", "containerlab"]), help="a running lab of this engine")
+@click.option("--lab", default="", help="the lab's name, when several run")
+@click.option("--hosts", type=click.Path(path_type=Path), help="real devices over SSH: a Nornir hosts file")
+@click.option(
+    "--from", "stored", type=click.Path(path_type=Path), help="judge a snapshot or an earlier run, ask nobody"
+)
+@click.option("--catalog", type=click.Path(path_type=Path), help="an edited catalog instead of the plan's own")
+@click.option("--tags", default="", callback=_words, help="only cases with one of these tags")
+@click.option("--limit", default="", callback=_words, help="only cases on these devices, such as 'be-leaf-*'")
+@click.option("--tenant", default="", callback=_words, help="only cases of these tenants")
+@click.option("--check", "checks", default="", callback=_words, help="only these checks")
+@click.option("--list", "--dry-run", "dry", is_flag=True, help="list the cases and run nothing")
+@click.option("--allow-disruptive", is_flag=True, help="also run checks that disturb traffic; each is taken back")
+@click.option("--keep-going", is_flag=True, help="run a stage although one that it stands on failed")
+@click.option("--settle", default=0.0, metavar="SECONDS", help="ask failing questions again for so long")
+@click.option("--resume", is_flag=True, help="go on with the last run: nothing is lost or repeated")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="folder of runs; default out/<site>/runs")
+@click.option("--name", default="", help="name of this run's folder; default the time")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
+@click.option("-v", "--verbose", is_flag=True, help="show what passes too")
+def command(
+    site: str, stored: Path | None, dry: bool, out: Path | None, style: str, verbose: bool, **given: object
+) -> int:
+    """Run the acceptance of SITE in order of its stages and write one report.
+
+    \b
+    Examples:
+      kvfabric accept lab                              the running lab
+      kvfabric accept xoc-256 --hosts hosts.yaml       the floor, over SSH
+      kvfabric accept xoc-256 --from snapshot/         offline
+      kvfabric accept xoc-256 --list --tags backend    what would run
+      kvfabric accept xoc-256 --hosts hosts.yaml --resume
+    """
+    from fabric.build import load_plan
+    from validators.catalog import Selection
+    from validators.runner_acceptance import Acceptance, cases_of
+
+    plan = load_plan(site)
+    selection = Selection(given["tags"], given["limit"], given["tenant"], given["checks"])  # type: ignore[arg-type]
+    wanted = Acceptance(
+        plan, out or Path("out") / plan.site / "runs", str(given["name"]), str(given["engine"] or ""),
+        str(given["lab"]),
+        given["hosts"], stored, given["catalog"], selection, bool(given["allow_disruptive"]), bool(given["keep_going"]),  # type: ignore[arg-type]
+        bool(given["resume"]), float(str(given["settle"])), int(str(given["seed"])),
+    )  # fmt: skip
+    if dry:
+        from fabric.cli.verbs.catalog import show_cases
+
+        return show_cases(cases_of(wanted), style)
+    if not cases_of(wanted):
+        click.echo("nothing is selected: compare with `kvfabric accept SITE --list`", err=True)
+        return EXIT_NOTHING_RAN
+    return _accept(wanted, style, verbose)
+
+
+def _accept(wanted: object, style: str, verbose: bool) -> int:
+    from fabric.cli.output import print_json, wants_colour
+    from validators.results import State
+    from validators.runner_acceptance import Acceptance, accept
+    from validators.runner_events import Progress
+
+    assert isinstance(wanted, Acceptance)
+    run, folder, files = accept(wanted, [Progress(sys.stderr, colour=wants_colour(sys.stderr), verbose=verbose)])
+    if style == "json":
+        print_json({"verdict": run.verdict, "counts": run.counts, "folder": str(folder), "report": str(files["html"])})
+    else:
+        counts = ", ".join(f"{n} {state}" for state, n in run.counts.items() if n)
+        click.echo(f"{run.verdict}: {counts}\nreport: {files['html']}")
+    by_state = {State.PASS: EXIT_PASS, State.FAIL: EXIT_FAILED, State.SKIPPED: EXIT_NOTHING_RAN}
+    return by_state.get(run.state, EXIT_COULD_NOT_RUN)

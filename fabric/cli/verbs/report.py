@@ -1,0 +1,60 @@
+"""`kvfabric report`: write a run again in any format, or say what got worse between two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+
+
+@click.group()
+def command() -> None:
+    """Work with the runs that `kvfabric accept` wrote.
+
+    \b
+    Examples:
+      kvfabric report show out/xoc-256/runs/20261130T060000Z --format markdown
+      kvfabric report diff BASELINE RUN
+    """
+
+
+@command.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "style",
+    default="markdown",
+    type=click.Choice(["html", "junit", "json", "csv", "markdown", "prometheus"]),
+)
+def show(run: Path, style: str) -> int:
+    """Print the run in folder RUN; a run that is going on or was killed can be read too."""
+    from validators.report.write import FORMATS
+    from validators.runner_acceptance import finished
+
+    click.echo(FORMATS[style][1](finished(run)), nl=False)
+    return EXIT_PASS
+
+
+@command.command()
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--tolerance", default=0.05, show_default=True, help="share by which a measurement may move")
+@click.option("--format", "style", default="text", type=click.Choice(["text", "json"]))
+def diff(baseline: Path, run: Path, tolerance: float, style: str) -> int:
+    """Say what got worse from BASELINE to RUN, then what is new, gone or better."""
+    from fabric.cli.output import print_json, table
+    from validators.report.difference import compare
+    from validators.report.write import load_run
+
+    changes = compare(load_run(baseline), load_run(run), tolerance)
+    if style == "json":
+        print_json([change.to_dict() for change in changes])
+    else:
+        click.echo(
+            table(("change", "case", "what"), [(c.kind, c.case, c.text) for c in changes])
+            if changes
+            else "no difference"
+        )
+    return EXIT_FAILED if any(change.kind in {"worse", "slower", "gone"} for change in changes) else EXIT_PASS

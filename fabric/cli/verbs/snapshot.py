@@ -1,0 +1,31 @@
+"""`kvfabric snapshot SITE`: store what the devices say now, to judge it later without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_PASS
+
+
+@click.command()
+@click.argument("site")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write")
+@click.option("--hosts", type=click.Path(path_type=Path), help="real devices over SSH: a Nornir hosts file")
+@click.option("--lab", default="", help="the lab's name, when several run")
+@click.option("--samples", default=3, show_default=True, help="how often LLDP is asked")
+def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) -> int:
+    """Ask every question of the acceptance of SITE and store the answers, without secrets.
+
+    \b
+    Examples:
+      kvfabric snapshot xoc-256 --hosts hosts.yaml --out snapshot
+      kvfabric accept xoc-256 --from snapshot
+    """
+    from fabric.build import load_plan
+    from validators.runner_acceptance import Acceptance, take_snapshot
+
+    counts = take_snapshot(Acceptance(load_plan(site), out, hosts=hosts, lab=lab), out, samples)
+    click.echo(", ".join(f"{n} {what}" for what, n in counts.items()) + f": {out}")
+    return EXIT_PASS if counts["answered"] else EXIT_COULD_NOT_RUN

@@ -1,0 +1,57 @@
+"""The devices of a running lab: every node is a Linux machine, reached through the lab's own channel."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError
+from validators.devices.answers import Answer, Ask
+from validators.devices.dialects import LINUX, command_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from labs.client import Running
+
+_TOGETHER = 4
+
+
+class LabDevices:
+    """Asks the nodes of a lab. Its ports are virtual."""
+
+    physical = False
+    rounds: int | None = None
+
+    def __init__(self, running: Running, name: str = "lab") -> None:
+        self.running, self.name = running, name
+
+    def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
+        """Ask a few nodes at a time."""
+        del sample
+        wanted = list(asks)
+        with ThreadPoolExecutor(_TOGETHER) as pool:
+            return dict(zip(wanted, pool.map(self._ask, wanted), strict=True))
+
+    def _ask(self, ask: Ask) -> Answer:
+        command = command_for(LINUX, ask.question)
+        return (
+            self.run(ask.device, command)
+            if command
+            else Answer(error=f"nobody knows how to ask '{ask.question}' there")
+        )
+
+    def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
+        """Run a shell command in a node."""
+        started = time.monotonic()
+        try:
+            done = self.running.run(device, ["sh", "-c", command], timeout_s=timeout_s)
+        except (CouldNotRunError, TimeoutError, OSError) as error:
+            return Answer(error=str(error) or type(error).__name__, seconds=time.monotonic() - started)
+        failure = "" if done.rc == 0 else f"exit {done.rc}: {(done.err or done.out).strip()[-300:]}"
+        return Answer(done.out, failure, time.monotonic() - started)
+
+    def close(self) -> None:
+        """Leave the lab running."""
+        self.running.close()

@@ -1,0 +1,180 @@
+"""Real devices over SSH: netmiko sessions under Nornir, one session per device for all its questions.
+
+An error of one device is its own answer and never stops the others. A session that drops is made once more; a prompt
+that changes (a new host name) does not matter, because the end of a command is found by a marker of our own.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING, Any
+
+from validators.devices.answers import Answer, Ask
+from validators.devices.dialects import SONIC_CLI, command_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from validators.devices.hosts import Host
+
+_WORKERS = 16
+
+
+class SshDevices:
+    """An engine for a site reached over SSH. `timeout_s` bounds logging in and each command."""
+
+    name = "ssh"
+    physical = True
+    rounds: int | None = None
+
+    def __init__(self, hosts: dict[str, Host], timeout_s: float = 30.0) -> None:
+        self.hosts, self.timeout_s = hosts, timeout_s
+        self._sessions: dict[str, Any] = {}
+        self._nornir: Any = None
+
+    def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
+        """Ask all devices in parallel, each its questions in order."""
+        del sample
+        wanted: dict[str, list[Ask]] = {}
+        found: dict[Ask, Answer] = {}
+        for ask in asks:
+            if ask.device in self.hosts:
+                wanted.setdefault(ask.device, []).append(ask)
+            else:
+                found[ask] = Answer(error="not in the hosts file")
+        found |= self._in_parallel(wanted)
+        return found
+
+    def _in_parallel(self, wanted: dict[str, list[Ask]]) -> dict[Ask, Answer]:
+        if not wanted:
+            return {}
+        found: dict[Ask, Answer] = {}
+
+        def questions(task: Any) -> Any:
+            from nornir.core.task import Result
+
+            answers = {ask: self._ask(ask) for ask in wanted[task.host.name]}
+            return Result(host=task.host, result=answers)
+
+        results = self._chosen(set(wanted)).run(task=questions)
+        for name, asks in wanted.items():
+            said = results[name][0] if name in results else None
+            answers = said.result if said is not None and not said.failed else {}
+            reason = f"the session task broke: {said.exception}" if said is not None and said.failed else "no answer"
+            found |= {ask: answers.get(ask, Answer(error=reason)) for ask in asks}
+        return found
+
+    def _chosen(self, names: set[str]) -> Any:
+        from nornir.core import Nornir
+        from nornir.core.inventory import Defaults, Groups, Hosts, Inventory
+        from nornir.core.inventory import Host as NornirHost
+        from nornir.plugins.runners import ThreadedRunner
+
+        if self._nornir is None:
+            inventory = Inventory(
+                Hosts({n: NornirHost(name=n, hostname=h.hostname, port=h.port) for n, h in self.hosts.items()}),
+                Groups(),
+                Defaults(),
+            )
+            self._nornir = Nornir(inventory=inventory, runner=ThreadedRunner(num_workers=_WORKERS))
+        self._nornir.data.reset_failed_hosts()
+        return self._nornir.filter(filter_func=lambda host: host.name in names)
+
+    def _ask(self, ask: Ask) -> Answer:
+        dialect = self.hosts[ask.device].dialect
+        command = command_for(dialect, ask.question)
+        if not command:
+            return Answer(error=f"{dialect} has no command for '{ask.question}'")
+        return self.run(ask.device, command)
+
+    def run(self, device: str, command: str, timeout_s: float = 0.0) -> Answer:
+        """Run a command; a dropped session is made once more, everything else that goes wrong is the answer."""
+        if device not in self.hosts:
+            return Answer(error="not in the hosts file")
+        limit = timeout_s or self.timeout_s
+        started = time.monotonic()
+        answer = self._attempt(device, command, limit)
+        if answer.error.startswith("session lost"):
+            answer = self._attempt(device, command, limit)
+        return Answer(answer.text, answer.error, time.monotonic() - started)
+
+    def _attempt(self, device: str, command: str, limit: float) -> Answer:
+        from netmiko.exceptions import (
+            NetmikoAuthenticationException,
+            NetmikoTimeoutException,
+            ReadException,
+            ReadTimeout,
+        )
+
+        host = self.hosts[device]
+        try:
+            session = self._session(device)
+            if host.dialect == SONIC_CLI:
+                return Answer(str(session.send_command(command, read_timeout=limit)))
+            return self._marked(session, command, limit)
+        except NetmikoAuthenticationException:
+            return Answer(error=f"{host.username}@{host.hostname}: the device refused user name, password or key")
+        except ReadTimeout:
+            self._drop(device)
+            return Answer(error=f"no end of the answer within {limit:g} s")
+        except (NetmikoTimeoutException, ReadException, OSError, EOFError, ValueError) as error:
+            self._drop(device)
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            return Answer(error=f"session lost or not made: {first}")
+
+    def _marked(self, session: Any, command: str, limit: float) -> Answer:
+        """Run in a shell and find the end, and the exit code, by a marker that nobody can print by chance."""
+        marker = f"kv{secrets.token_hex(6)}"
+        # the echo of this line has the marker in two pieces, so only the real end matches
+        line = f"{{ {command}; }} 2>&1; echo {marker[:7]}''{marker[7:]}:$?:"
+        text = session.send_command(
+            line,
+            expect_string=rf"{marker}:\d+:",
+            read_timeout=limit,
+            strip_prompt=False,
+            strip_command=False,
+            cmd_verify=False,
+        )
+        body, found, rest = str(text).replace("\r", "").partition(f"{marker}:")
+        echo = f"{marker[7:]}:$?:"
+        if echo in body:
+            body = body.rpartition(echo)[2].lstrip("\n")
+        code = re.match(r"\d+", rest) if found else None
+        if code is None:
+            return Answer(body, "the answer has no end")
+        return Answer(body, "" if code[0] == "0" else f"exit {code[0]}: {body.strip()[-300:]}")
+
+    def _session(self, device: str) -> Any:
+        from netmiko import ConnectHandler
+
+        session = self._sessions.get(device)
+        if session is not None and session.is_alive():
+            return session
+        host = self.hosts[device]
+        limits = {"conn_timeout": min(self.timeout_s, 15), "auth_timeout": self.timeout_s, "banner_timeout": self.timeout_s}
+        keys = {"use_keys": True, "key_file": host.key_file} if host.key_file else {}
+        known = {"alt_host_keys": True, "alt_key_file": host.known_hosts, "ssh_strict": True}
+        strict = known if host.known_hosts else {}
+            {"alt_host_keys": True, "alt_key_file": host.known_hosts, "ssh_strict": True} if host.known_hosts else {}
+        )
+        session = ConnectHandler(
+            device_type=host.platform, host=host.hostname, port=host.port, username=host.username,
+            password=host.password or None, **limits, **keys, **strict,
+        )  # fmt: skip
+        self._sessions[device] = session
+        return session
+
+    def _drop(self, device: str) -> None:
+        session = self._sessions.pop(device, None)
+        if session is not None:
+            try:
+                session.remote_conn.close()
+            except (AttributeError, OSError):
+                return
+
+    def close(self) -> None:
+        """End all sessions."""
+        for device in list(self._sessions):
+            self._drop(device)

@@ -1,0 +1,97 @@
+"""Answers as files: a folder per device, a text file per question. A run or a snapshot writes it, and so can people.
+
+`<device>/<question>.txt` is the first sample, `<question>.2.txt` the second; `<question>.error.txt` says why there is
+no answer. A snapshot or a run's folder has this tree under `raw/devices` or `devices`, or is the tree itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from fabric.problem import InputError, Problem
+from validators.devices.answers import Answer, Ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from validators.devices.answers import Devices
+    from validators.report.redact import Redactor
+
+DEVICES = "devices"
+
+
+class StoredDevices:
+    """An engine that answers from files and runs nothing."""
+
+    name = "stored"
+    physical = True
+
+    def __init__(self, folder: Path) -> None:
+        trees = (folder / "raw" / DEVICES, folder / DEVICES, folder)
+        self.root = next((tree for tree in trees if tree.is_dir()), folder)
+        if not self.root.is_dir() or not any(self.root.iterdir()):
+            fix = "give a folder that `kvfabric snapshot` or `kvfabric accept` wrote"
+            raise InputError(
+                [Problem("snapshot.missing", str(folder), "there are no stored answers here", fix, str(folder))]
+            )
+        samples = [int(m[1]) for path in self.root.glob("*/*.txt") if (m := re.search(r"\.(\d+)\.txt$", path.name))]
+        self.rounds: int | None = max(samples, default=1)
+
+    def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
+        """Read the files; a sample that was not taken is the first one."""
+        return {ask: self._read(ask, sample) for ask in asks}
+
+    def _read(self, ask: Ask, sample: int) -> Answer:
+        folder = self.root / ask.device
+        names = [f"{ask.question}.{sample + 1}.txt"] if sample else []
+        for name in (*names, f"{ask.question}.txt", f"{ask.question}.json"):
+            if (folder / name).is_file():
+                return Answer((folder / name).read_text(encoding="utf-8", errors="replace"))
+        error = folder / f"{ask.question}.error.txt"
+        return Answer(error=error.read_text().strip() if error.is_file() else "not in the stored answers")
+
+    def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
+        """Say that nothing can be run."""
+        del command, timeout_s
+        return Answer(error=f"{device} is a folder of files: nothing can be run")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Recorder:
+    """Passes questions on to another engine and writes every answer down, without secrets."""
+
+    def __init__(self, inner: Devices, folder: Path, redactor: Redactor) -> None:
+        self.inner, self.root, self.redactor = inner, folder / DEVICES, redactor
+        self.name, self.physical, self.rounds = inner.name, inner.physical, inner.rounds
+
+    def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
+        """Ask, write, return."""
+        answers = self.inner.gather(asks, sample)
+        for ask, answer in answers.items():
+            folder = self.root / ask.device
+            folder.mkdir(parents=True, exist_ok=True)
+            number = f".{sample + 1}" if sample else ""
+            _write(
+                folder / f"{ask.question}{number if answer.ok else '.error'}.txt",
+                self.redactor.text(answer.text if answer.ok else answer.error),
+            )
+        return answers
+
+    def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
+        """Pass on."""
+        return self.inner.run(device, command, timeout_s)
+
+    def close(self) -> None:
+        """Pass on."""
+        self.inner.close()
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,209 @@
+"""An acceptance from start to end: engine, catalog, undo of earlier runs, run, reports. What the verbs call."""
+
+from __future__ import annotations
+
+import platform
+import signal
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from fabric import __version__
+from fabric.problem import CouldNotRunError, InputError, Problem
+from validators.catalog import Case, Selection, digest, generate
+from validators.catalog_file import read_catalog
+from validators.check_registry import all_checks
+from validators.devices.answers import Ask
+from validators.devices.stored import Recorder, StoredDevices
+from validators.journal import Journal
+from validators.journal_records import RunInfo
+from validators.journal_undo import UndoLog, replay
+from validators.report.model import Run
+from validators.report.redact import Redactor
+from validators.report.topology import topology_of
+from validators.report.write import TOPOLOGY, load_run, write_reports
+from validators.runner import Runner, RunOptions, now, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from fabric.plan import Plan
+    from validators.devices.answers import Devices
+    from validators.runner_events import Processor
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """What was asked for. `out` is the folder of the site's runs; `stored` a folder to judge instead of asking."""
+
+    plan: Plan
+    out: Path
+    name: str = ""
+    engine: str = ""
+    lab: str = ""
+    hosts: Path | None = None
+    stored: Path | None = None
+    catalog: Path | None = None
+    selection: Selection = field(default_factory=Selection)
+    allow_disruptive: bool = False
+    keep_going: bool = False
+    resume: bool = False
+    settle_s: float = 0.0
+    seed: int = 0
+
+
+def cases_of(wanted: Acceptance) -> list[Case]:
+    """Return the selected cases. Raises InputError when a check name matches nothing."""
+    checks = all_checks()
+    cases = (
+        read_catalog(wanted.catalog, wanted.plan, checks) if wanted.catalog else generate(wanted.plan, checks.values())
+    )
+    return [case for case in cases if wanted.selection.keeps(case)]
+
+
+def open_devices(wanted: Acceptance) -> tuple[Devices, Redactor]:
+    """Open the engine that was asked for, with a redactor that knows its secrets."""
+    if wanted.stored is not None:
+        return StoredDevices(wanted.stored), Redactor()
+    if wanted.hosts is not None:
+        from validators.devices.hosts import read_hosts
+        from validators.devices.ssh import SshDevices
+
+        hosts = read_hosts(wanted.hosts, wanted.plan)
+        return SshDevices(hosts), Redactor(host.password for host in hosts.values())
+    return _open_lab(wanted), Redactor()
+
+
+def _open_lab(wanted: Acceptance) -> Devices:
+    from labs.client import attach
+    from validators.devices.lab import LabDevices
+
+    if wanted.engine == "containerlab":
+        raise CouldNotRunError("engine containerlab: export the lab, start it, and give its nodes with --hosts FILE")
+    running = attach(wanted.lab)
+    if running.lab.plan_digest and running.lab.plan_digest != wanted.plan.digest:
+        text = f"the lab {running.lab.name} was made from another plan ({running.lab.plan_digest[:12]})"
+        raise InputError([Problem("accept.lab", wanted.plan.site, text, "start the lab again from this site")])
+    return LabDevices(running, wanted.engine or "lab")
+
+
+def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Run, Path, dict[str, Path]]:
+    """Run an acceptance; returns the run, its folder and the report files. Reports are written on Ctrl-C too."""
+    cases = cases_of(wanted)
+    folder = run_folder(wanted)
+    devices, redactor = open_devices(wanted)
+    try:
+        if wanted.stored is None:
+            for text in replay(wanted.out, devices):
+                for processor in processors:
+                    processor.note(f"put back what an earlier run left: {text}")
+            devices = Recorder(devices, folder / "raw", redactor)
+        return _run(wanted, cases, folder, devices, redactor, processors)
+    finally:
+        devices.close()
+
+
+def _run(
+    wanted: Acceptance,
+    cases: list[Case],
+    folder: Path,
+    devices: Devices,
+    redactor: Redactor,
+    processors: Sequence[Processor],
+) -> tuple[Run, Path, dict[str, Path]]:
+    info = RunInfo(
+        folder.name, wanted.plan.site, wanted.plan.profile, wanted.plan.digest, digest(cases), devices.name, now(),
+        seed=wanted.seed, versions={"kvfabric": __version__, "python": platform.python_version()}, options=_options(wanted),
+    )  # fmt: skip
+    journal = (Journal.resume if wanted.resume else Journal.start)(folder, info)
+    write_json(folder / TOPOLOGY, topology_of(wanted.plan))
+    undo = UndoLog(folder / "undo.jsonl", devices)
+    options = RunOptions(
+        wanted.allow_disruptive,
+        wanted.keep_going,
+        wanted.settle_s,
+        stored=wanted.stored,
+        extra={"seed": wanted.seed},
+        clean=redactor.data,
+    )
+    try:
+        with _terminated_as_interrupt():
+            Runner(wanted.plan, devices, journal, undo, folder, options, processors).run(cases)
+    finally:
+        journal.close()
+        undo.close()
+        files = write_reports(finished(folder), folder)
+    return finished(folder), folder, files
+
+
+def finished(folder: Path) -> Run:
+    """Read a run back, with the time of its last case as its end."""
+    run = load_run(folder)
+    last = max((record.at for record in run.records), default="")
+    return Run(replace(run.info, finished=last), run.records, run.topology)
+
+
+def _options(wanted: Acceptance) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"allow disruptive": wanted.allow_disruptive, "settle": f"{wanted.settle_s:g} s"}
+    return chosen | wanted.selection.to_dict() | ({"judged from": wanted.stored.name} if wanted.stored else {})
+
+
+def run_folder(wanted: Acceptance) -> Path:
+    """Return the folder of this run: the named one, the newest unfinished one with --resume, or a new one by time."""
+    if wanted.name:
+        return wanted.out / wanted.name
+    if wanted.resume:
+        known = sorted(path.parent for path in wanted.out.glob("*/journal.jsonl"))
+        if not known:
+            raise InputError(
+                [Problem("accept.resume", str(wanted.out), "there is no run to resume", "leave --resume out")]
+            )
+        return known[-1]
+    return wanted.out / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+@contextmanager
+def _terminated_as_interrupt() -> Iterator[None]:
+    """Make SIGTERM behave like Ctrl-C, so that it takes deeds back too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:
+        # not the main thread: whoever runs us there handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[str, int]:
+    """Ask every question of the selected passive checks and store the answers; returns how many came and did not."""
+    cases = [case for case in cases_of(wanted) if case.check.passive]
+    asks: dict[Ask, None] = {}
+    lldp: dict[Ask, None] = {}
+    for case in cases:
+        asks.update(dict.fromkeys(case.check().asks(wanted.plan, case.inputs)))
+        if case.check.name == "cabling":
+            lldp.update((Ask(device, "lldp"), None) for device in case.devices)
+    devices, redactor = open_devices(wanted)
+    recorder = Recorder(devices, folder, redactor)
+    try:
+        answers = recorder.gather(asks)
+        for number in range(samples if lldp else 0):
+            answers |= recorder.gather(lldp, number)
+    finally:
+        devices.close()
+    counts = {
+        "answered": sum(a.ok for a in answers.values()),
+        "without answer": sum(not a.ok for a in answers.values()),
+    }
+    facts = {"site": wanted.plan.site, "plan": wanted.plan.digest, "engine": devices.name, "taken": now(), **counts}
+    write_json(folder / "snapshot.json", facts)
+    return counts
