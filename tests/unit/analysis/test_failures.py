@@ -1,0 +1,88 @@
+"""Failure sweeps: known single failures, and double failures by class against every pair one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fabric.analysis.capacity import PORTS_PER_ADDRESS, capacity, gateway_room, tiers
+from fabric.analysis.failures import Sweep
+from fabric.analysis.heat_map import severity_of, write_heat_map
+from fabric.build import load_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fabric.plan import Plan
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def sweep(lab: Plan) -> Sweep:
+    return Sweep(lab)
+
+
+def test_spine_halves_the_fabric(sweep: Sweep) -> None:
+    spine = next(i for i in sweep.singles() if i.parts == ("spine-01",))
+    assert (spine.residual, spine.cut, spine.split) == (0.5, (), 0)
+
+
+def test_both_gateways_end_the_groups(sweep: Sweep) -> None:
+    parts = [p for p in sweep.parts if p.kind == "gateway"]
+    impact = sweep.impact(parts)
+    assert set(impact.groups_dead) == {"internet", "partners"}
+    assert impact.gateways_left == 0
+
+
+def test_two_links_split_two_leaves(sweep: Sweep) -> None:
+    names = {"leaf-01:E1/33--spine-01:E1/1", "leaf-02:E1/34--spine-02:E1/2"}
+    impact = sweep.impact([p for p in sweep.parts if p.name in names and p.kind == "link"])
+    assert impact.split == 1
+
+
+def test_leaf_of_single_homed_servers_cuts_them() -> None:
+    plan = load_plan("xoc-64")
+    leaf = next(p for p in Sweep(plan).parts if p.kind == "switch" and p.name == "be-leaf-01")
+    assert Sweep(plan).impact([leaf]).cut
+
+
+def test_doubles_by_class_equal_every_pair_one_by_one(sweep: Sweep) -> None:
+    every: Counter[tuple[float, ...]] = Counter()
+    for one, two in combinations(sweep.parts, 2):
+        if not (one.links <= two.links or two.links <= one.links):
+            every[sweep.impact((one, two)).badness] += 1
+    classes: Counter[tuple[float, ...]] = Counter()
+    for impact in sweep.doubles():
+        classes[impact.badness] += impact.alike
+    assert classes == every
+
+
+def test_heat_map(sweep: Sweep, tmp_path: Path) -> None:
+    singles = sweep.singles()
+    write_heat_map(tmp_path / "map.html", sweep.plan, singles)
+    text = (tmp_path / "map.html").read_text()
+    assert text.count("<i ") == len(singles)
+    assert 0 <= min(map(severity_of, singles)) <= max(map(severity_of, singles)) <= 1
+
+
+def test_tiers_of_the_reference_are_non_blocking() -> None:
+    backend = next(t for t in tiers(load_plan("xoc-256")) if t.fabric == "backend")
+    assert (backend.leaves, backend.spines, backend.endpoints, backend.ratio) == (4, 2, 256, 1.0)
+
+
+def test_gateway_room_counts_nat_ports_and_refuses_too_much() -> None:
+    plan = load_plan("xoc-256")
+    pool = next(g for g in gateway_room(plan, 1e6, 10) if g.mode == "masquerade")
+    assert pool.nat_ports == 8 * PORTS_PER_ADDRESS
+    assert pool.new_per_s == pytest.approx(8 * PORTS_PER_ADDRESS / 130)
+    assert not pool.enough
+
+
+def test_capacity_says_its_model(lab: Plan) -> None:
+    answer = capacity(lab, patterns=("ingress",), qps=(1,)).to_dict()
+    assert "max-min" in answer["model"].lower()
+    assert answer["outcomes"]
