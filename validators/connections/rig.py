@@ -6,6 +6,7 @@ blamed. Nothing leaves the host; `close` removes everything.
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 INSIDE, INSIDE_HOP = "10.1.0.0/16", "10.1.0.1"
 OUTSIDE, OUTSIDE_HOP = "198.18.0.0/16", "198.18.0.1"
 _SIDES = {"inside": INSIDE_HOP, "outside": OUTSIDE_HOP}
+
+_rigs = itertools.count()
 
 _RULES = """\
 table ip site {{
@@ -165,7 +168,7 @@ class Rig:
         self, timers: Timers = LONG, *, gateways: int = 1, nat: bool = True, own_cpu: bool = False, tag: str = ""
     ) -> None:
         """Build it; raises CouldNotRunError without root, ip or nft. `nat=False` only forwards packets."""
-        self.tag = tag or f"kv{os.getpid() % 100000}"
+        self.tag = tag or f"kv{os.getpid() % 100000}-{next(_rigs)}"
         self.inside, self.outside = (f"{self.tag}-{name}" for name in ("in", "out"))
         self.gateways = [f"{self.tag}-gw{i}" for i in range(gateways)]
         self.active = 0

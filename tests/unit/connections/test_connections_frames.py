@@ -38,7 +38,7 @@ def test_checksums_are_those_that_scapy_computes(
     elif kind == "udp":
         fields |= {"dport": dport, "flow": flow, "number": number}
     else:
-        fields |= {"dport": dport, "seq": flow, "ack": number, "flags": layout.PSH | layout.ACK}
+        fields |= {"dport": dport, "seq": flow, "ack": number, "flags": layout.PSH | layout.ACK, "urgent": number >> 16}
     frame = build(template, 3, **fields)
     assert checksums_ok(frame).all()
     assert frame[0].tobytes() == _scapy_rebuilds(frame[0].tobytes())
@@ -80,6 +80,11 @@ def test_templates_without_scapy_are_the_same_but_for_what_scapy_leaves_open() -
         ours = plain_template(number, layout.mac_bytes(A), layout.mac_bytes(B))
         theirs = Template.from_bytes(scapy_template(kind, A, B))
         assert ours.frame == theirs.frame
+
+
+def test_a_field_that_no_checksum_follows_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot vary"):
+        build(plain_template(layout.UDP, b"\2" * 6, b"\4" * 6), 1, ttl=3)
 
 
 def test_dissection_names_the_fields() -> None:
