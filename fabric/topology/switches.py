@@ -118,24 +118,43 @@ def _claim(
     modes: dict[int, tuple[str, str]],
     problems: list[Problem],
 ) -> None:
+    """Take a zone's cages; one problem for each kind of mistake, however many cages share it."""
+    missing, taken, unfit = [], [], []
     for number in parse_ports(zone.ports):
         cage = profile.cages.get(number)
-        subject = f"{profile.model} E1/{number}"
         if cage is None:
-            text = f"the {profile.model} has no cage {number} (it has 1-{max(profile.cages)})"
-            problems.append(inventory.problem("ports.cage", (*path, "ports"), subject, text, "correct the port list"))
+            missing.append(number)
         elif number in modes:
-            text = f"cage {number} is already used by the '{modes[number][0]}' zone"
-            problems.append(
-                inventory.problem("ports.zone", (*path, "ports"), subject, text, "give each cage to one zone")
-            )
+            taken.append(number)
         elif zone.breakout not in cage.modes:
-            odd = " (4x and 8x modes exist on odd cages only)" if number % 2 == 0 else ""
-            text = f"cage {number} cannot be {zone.breakout}{odd}"
-            fix = f"it can be {', '.join(cage.modes)}"
-            problems.append(inventory.problem("ports.breakout", (*path, "breakout"), subject, text, fix))
+            unfit.append(number)
         else:
             modes[number] = (name, zone.breakout)
+
+    def bad(rule: str, field: str, cages: list[int], text: str, fix: str) -> None:
+        subject = f"{profile.model} {'cage' if len(cages) == 1 else 'cages'} {_some(cages)}"
+        problems.append(inventory.problem(rule, (*path, field), subject, text, fix))
+
+    if missing:
+        text = f"the {profile.model} has no such cage: it has 1-{max(profile.cages)}"
+        bad("ports.cage", "ports", missing, text, "correct the port list")
+    if taken:
+        bad(
+            "ports.zone",
+            "ports",
+            taken,
+            f"already used by the '{modes[taken[0]][0]}' zone",
+            "give each cage to one zone",
+        )
+    if unfit:
+        odd = " (4x and 8x modes exist on odd cages only)" if all(number % 2 == 0 for number in unfit) else ""
+        fix = f"it can be {', '.join(profile.cages[unfit[0]].modes)}"
+        bad("ports.breakout", "breakout", unfit, f"cannot be {zone.breakout}{odd}", fix)
+
+
+def _some(cages: list[int], most: int = 5) -> str:
+    shown = ", ".join(map(str, cages[:most]))
+    return f"{shown} ... {cages[-1]} ({len(cages)} of them)" if len(cages) > most else shown
 
 
 def _budget(

@@ -72,7 +72,7 @@ def test_the_good_site_plans(tmp_path: Path) -> None:
         ("10.1.0.0/24", "172.30.8.0/24", "tenant.overlap", 22, "loopbacks"),
         ("{frontend: 10", "{backend: 10", "tenant.subnet", 22, "no fabric"),
         ("4x200G", "16x50G", "ports.breakout", 8, "it can be"),
-        ('"1-63:2"', '"1-99"', "ports.cage", 8, "has no cage"),
+        ('"1-63:2"', '"1-99"', "ports.cage", 8, "no such cage"),
         ('"1-63:2"', '"9-1"', "inventory.value", 8, "backwards"),
     ],
 )
