@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LONGEST_CHAIN = 32
 MOST_PREBUILT = 65_536
 """Work requests that are kept built at once; longer transfers rewrite a ring of them."""
+_SPINS_BEFORE_YIELD = 100
+"""Empty polls without any system call, not even for the time: that is what the latency of a small READ is made of."""
 _SPINS_BEFORE_SLEEP = 2_000
 _NAP_S = 50e-6
 
@@ -57,6 +59,8 @@ def run_window(
         batch = poll()
         if not batch:
             spins += 1
+            if spins <= _SPINS_BEFORE_YIELD:
+                continue
             _wait(spins)
             if clock() - start > deadline_s:
                 missing = total - done
