@@ -153,16 +153,23 @@ class SshDevices:
         if session is not None and session.is_alive():
             return session
         host = self.hosts[device]
-        limits = {"conn_timeout": min(self.timeout_s, 15), "auth_timeout": self.timeout_s, "banner_timeout": self.timeout_s}
-        keys = {"use_keys": True, "key_file": host.key_file} if host.key_file else {}
-        known = {"alt_host_keys": True, "alt_key_file": host.known_hosts, "ssh_strict": True}
-        strict = known if host.known_hosts else {}
-            {"alt_host_keys": True, "alt_key_file": host.known_hosts, "ssh_strict": True} if host.known_hosts else {}
-        )
+        options: dict[str, Any] = {
+            "conn_timeout": min(self.timeout_s, 15),
+            "auth_timeout": self.timeout_s,
+            "banner_timeout": self.timeout_s,
+        }
+        if host.key_file:
+            options |= {"use_keys": True, "key_file": host.key_file}
+        if host.known_hosts:
+            options |= {"alt_host_keys": True, "alt_key_file": host.known_hosts, "ssh_strict": True}
         session = ConnectHandler(
-            device_type=host.platform, host=host.hostname, port=host.port, username=host.username,
-            password=host.password or None, **limits, **keys, **strict,
-        )  # fmt: skip
+            device_type=host.platform,
+            host=host.hostname,
+            port=host.port,
+            username=host.username,
+            password=host.password or None,
+            **options,
+        )
         self._sessions[device] = session
         return session
 
