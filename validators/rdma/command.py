@@ -8,13 +8,14 @@ from validators.agents.agent import LabAgent, SshAgent
 from validators.rdma.judge import Limits
 from validators.rdma.launch import Ask
 from validators.rdma.probe import Question, groups_of, probe
+from validators.results import Result, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fabric.kv.size import PiecePlan
     from fabric.plan import Plan
     from validators.agents.agent import Agent
-    from validators.results import Result
 
 
 def lab_agents(name: str) -> Callable[[str], Agent]:
@@ -63,17 +64,42 @@ def run(
         deadline_s=asked["deadline"],
     )
     limits = Limits(asked["least_share"], asked["most_p99_ms"], asked["no_retransmissions"])
-    return probe(plan, question, ask, agent_of, limits, say), note
+    results = probe(plan, question, ask, agent_of, limits, say)
+    if asked["model"] and asked["prefill_tokens_per_s"]:
+        results += [fallback(result, asked) for result in results if "drive" in result.evidence and result.measurements]
+    return results, note
+
+
+def fallback(result: Result, asked: dict[str, Any]) -> Result:
+    """Say what a serving stack should do at the measured rate: move the rank's cache, or compute it again.
+
+    Neither is a failure: falling back is a decision, told apart from a transfer that broke.
+    """
+    rate = next(m.value for m in result.measurements if m.name == "rate")
+    move_s = _pieces(asked).total * 8e-9 / rate
+    again_s = asked["tokens"] / asked["prefill_tokens_per_s"]
+    choice = "move" if move_s < again_s else "recompute"
+    text = f"{choice}: a rank's cache takes {move_s * 1e3:.1f} ms at the measured {rate:.2f} Gb/s,"
+    text += f" computing it again {again_s * 1e3:.1f} ms"
+    labels = {**result.labels, "decision": choice}
+    return Result("rdma.fallback", result.subject, State.PASS, text, labels=labels)
 
 
 def _workload(asked: dict[str, Any]) -> tuple[tuple[tuple[int, int], ...], str, dict[str, Any]]:
     if not asked["model"]:
         explicit = ((int(asked["piece"]), int(asked["pieces"])),)
         return explicit, f"{asked['pieces']} pieces of {asked['piece']} bytes", {}
+    plan = _pieces(asked)
+    identity = {"model": plan.model, "precision": plan.dtype, "kernel_config": plan.kernel_config}
+    groups, note = groups_of(plan, asked["max_bytes"])
+    return groups, f"{plan.model}, {plan.tokens} tokens, {plan.kernel_config}: {note}", identity
+
+
+def _pieces(asked: dict[str, Any]) -> PiecePlan:
     from fabric.kv.model import load_model
     from fabric.kv.size import Layout, piece_plan
 
-    plan = piece_plan(
+    return piece_plan(
         load_model(asked["model"]),
         asked["tokens"],
         dtype=asked["dtype"],
@@ -81,6 +107,3 @@ def _workload(asked: dict[str, Any]) -> tuple[tuple[tuple[int, int], ...], str, 
         block_tokens=asked["block_tokens"],
         layout=Layout(asked["layout"]),
     )
-    identity = {"model": plan.model, "precision": plan.dtype, "kernel_config": plan.kernel_config}
-    groups, note = groups_of(plan, asked["max_bytes"])
-    return groups, f"{plan.model}, {plan.tokens} tokens, {plan.kernel_config}: {note}", identity

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from validators.rdma.launch import Row
 
 _TOOL = "kvfabric probe rdma"
-_COMPARED = ("mtu", "traffic_class", "hop_limit", "max_rd_atomic", "timeout", "retry_cnt")
+_COMPARED = ("mtu", "traffic_class", "dscp", "hop_limit", "max_rd_atomic", "timeout", "retry_cnt")
 RETRANSMISSIONS = (
     "hw.local_ack_timeout_err", "hw.packet_seq_err", "hw.out_of_sequence", "hw.implied_nak_seq_err",
     "hw.roce_adp_retrans", "hw.to_retransmits", "hw.seq_err_naks_rcvd", "hw.oos_drop_count",
@@ -121,6 +121,7 @@ def _settings(row: Row, wanted: Wanted | None) -> Result:
     asked = dict(row.drive["wanted"])
     if wanted is not None:
         asked |= {"mtu": wanted.mtu, "traffic_class": wanted.traffic_class}
+    asked["dscp"] = asked["traffic_class"] >> 2
     forced = row.drive["in_force"]["local"] + row.drive["in_force"]["remote"]
     if not forced:
         return _part("settings", row, None, "no setting could be read back")

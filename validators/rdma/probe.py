@@ -155,12 +155,15 @@ def _whole(question: Question, ask: Ask, rows: Sequence[Row], parts: Sequence[Re
     measured = [row.drive for row in rows if "payload_gbps" in row.drive]
     rates = [drive["payload_gbps"] for drive in measured]
     first = [seconds for drive in measured for seconds in drive["completions"][:1]]
+    if not measured:
+        text = f"none of {len(rows)} flows was measured"
+        return Result(f"rdma.{question.kind}", f"{question.kind} of {len(rows)} flows", State.ERROR, text)
     ceiling = min(payload_gbps(row.flow.reader.speed_gbps) for row in rows)
     values = [
         Measurement("sum of flows", sum(rates), "Gb/s payload, one way", len(rates)),
         Measurement("Jain fairness", jain(rates), "ratio", len(rates)),
         Measurement("ceiling of one reader", ceiling, "Gb/s payload, one way"),
-        Measurement("p99 of first transfers", percentile(first, 99) if first else float("nan"), "s", len(first)),
+        Measurement("p99 of first transfers", percentile(first, 99), "s", len(first)),
     ]
     late = max((drive["late_s"] for drive in measured), default=0.0)
     state = combine(part.state for part in parts)

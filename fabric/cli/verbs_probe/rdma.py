@@ -34,6 +34,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--dtype", default="fp16", show_default=True)
 @click.option("--block-tokens", default=16, show_default=True, type=click.IntRange(1))
 @click.option("--layout", type=click.Choice(["layer", "contiguous"]), default="layer", show_default=True)
+@click.option("--prefill-tokens-per-s", type=float, help="With --model: say whether to move or to compute again.")
 @click.option("--piece", default=65_536, show_default=True, help="Bytes of a piece, without --model.")
 @click.option("--pieces", default=64, show_default=True, type=click.IntRange(1), help="Pieces, without --model.")
 @click.option("--max-bytes", default=64 << 20, show_default=True, help="Most memory a flow may hold on each end.")

@@ -173,7 +173,8 @@ class TcpConnection:
         for stream in self.streams:
             v4 = stream.family == socket.AF_INET
             tos = stream.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) if v4 else 0
-            rows.append({"traffic_class": tos, "source_port": stream.getsockname()[1]})
+            # the kernel owns the ECN bits of a TCP socket, so only the DSCP can be asked for
+            rows.append({"dscp": tos >> 2, "source_port": stream.getsockname()[1]})
         return rows
 
     def prepare(self, verb: str, pieces: Sequence[Piece], local: TcpRegion, remote: dict[str, int]) -> TcpTransfer:
