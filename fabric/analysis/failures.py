@@ -123,11 +123,16 @@ class Sweep:
             if link.kind == FABRIC_LINK and plan.fabrics[link.fabric].managed:
                 self._cables.setdefault(link.fabric, Counter())[link.a.device, link.b.device] += 1
                 self._speed.setdefault(link.fabric, Counter())[link.a.device] += link.speed
+        self._total = {f: sum(speed.values()) for f, speed in self._speed.items()}
         self._leaves = {f: {a for a, _ in c} for f, c in self._cables.items()}
         self._reach = {
             f: {leaf: frozenset(b for a, b in c if a == leaf) for leaf in self._leaves[f]}
             for f, c in self._cables.items()
         }
+
+    @cached_property
+    def _sets(self) -> dict[str, Counter[frozenset[str]]]:
+        return {fabric: Counter(reach.values()) for fabric, reach in self._reach.items()}
 
     def impact(self, failed: Iterable[Part], alike: int = 1) -> Impact:
         """Return what the failure of all of `failed` at once leaves, exactly."""
@@ -172,14 +177,18 @@ class Sweep:
             if link.kind == FABRIC_LINK and link.fabric == fabric:
                 lost[link.a.device, link.b.device] += 1
                 speed[link.a.device] += link.speed
-        before = self._speed[fabric]
-        alive = [leaf for leaf in self._leaves[fabric] if leaf not in gone]
+        before, reach = self._speed[fabric], self._reach[fabric]
         touched = {leaf for leaf, _ in lost}
-        rest = {leaf: 1 - speed[leaf] / before[leaf] for leaf in touched if leaf not in gone}
+        rest = {leaf: 1 - speed[leaf] / before[leaf] for leaf in touched - gone}
         residual = min(rest.values(), default=1.0)
-        total = sum(before[leaf] for leaf in alive)
-        joint = sum(before[leaf] - speed[leaf] for leaf in alive) / total if total else 0.0
-        sets = Counter(self._reach[fabric][leaf] - gone for leaf in alive if leaf not in touched)
+        total = self._total[fabric] - sum(before[leaf] for leaf in gone if leaf in before)
+        joint = (total - sum(speed[leaf] for leaf in touched - gone)) / total if total else 0.0
+        if gone:
+            sets = Counter(spines - gone for leaf, spines in reach.items() if leaf not in touched and leaf not in gone)
+        else:
+            sets = self._sets[fabric].copy()
+            sets.subtract(reach[leaf] for leaf in touched)
+            sets = +sets
         skew = 1.0
         for leaf in touched - gone:
             have = {s: cables[leaf, s] - lost[leaf, s] for s in self._reach[fabric][leaf] - gone}
