@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from validators.connections.port import Port
 
-FINISH = 5
+FINISH, KEEP = 5, 6
+_KEEP_S = 1.0  # a two-way UDP flow talks this often until it is a stream, so that no short timer ends it before
 _NEVER = np.inf
 
 
@@ -136,6 +137,7 @@ class IdleInitiator:
         self.alive = np.zeros(spec.count, np.bool_)
         self.wrong_ends = np.zeros(spec.count, np.bool_)
         self._confirm_at = np.full(spec.count, _NEVER)
+        self._talk_at = np.full(spec.count, _NEVER)
         self._source, self._destination = layout.address(spec.source), layout.address(spec.destination)
         self._templates = {number: port.template(number) for number in self.flows.protocols()}
         self._rings = {number: port.ring(number) for number in self.flows.protocols()}
@@ -177,10 +179,13 @@ class IdleInitiator:
             frames, _ = ring.read()
             if len(frames):
                 self._take(protocol, frames)
-        due = np.flatnonzero(self._confirm_at <= time.monotonic())
+        now = time.monotonic()
+        due = np.flatnonzero(self._talk_at <= now)
         if len(due):
-            self._confirm_at[due] = _NEVER
-            self._send(due, CONFIRM)
+            last = self._confirm_at[due] <= now
+            self._send(due[last], CONFIRM)
+            self._send(due[~last], KEEP)
+            self._talk_at[due] = np.where(last, _NEVER, np.minimum(now + _KEEP_S, self._confirm_at[due]))
 
     def _take(self, protocol: int, frames: NDArray[Any]) -> None:
         flows, good = _flow_of(frames, protocol, self.spec.run, self.spec.count, back=True)
@@ -196,7 +201,9 @@ class IdleInitiator:
         stage = frames["number"] & 0xFF
         self.alive[flows[stage == VALIDATE]] = True
         first = flows[(stage == ANSWER) & self.flows.confirmed[flows]]
-        self._confirm_at[first] = time.monotonic() + self.spec.stream_s
+        now = time.monotonic()
+        self._confirm_at[first] = now + self.spec.stream_s
+        self._talk_at[first] = now + min(_KEEP_S, self.spec.stream_s)
 
     def _take_tcp(self, frames: NDArray[Any], flows: NDArray[Any]) -> None:
         flags = frames["flags"]
