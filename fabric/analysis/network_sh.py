@@ -6,19 +6,26 @@ is enough since every value in these files is written out.
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fabric.analysis.node import Node
 
+_SHELL = re.compile(r"[;&|'\"#\\]")
 _LEADERS = {"then", "else", "do", "if", "!", "&&", "||", "exec", "run"}
 
 
 def commands(text: str) -> list[tuple[int, list[str]]]:
-    """Return each simple command as words with its line number; `a && b`, `a || b` and `a; b` are separate commands."""
+    """Return each `ip` command (but not `ip rule`) as words with its line; `a && b`, `a || b` and `a; b` are apart."""
     found: list[tuple[int, list[str]]] = []
     for number, line in enumerate(text.splitlines(), 1):
+        if "ip rule" in line or "ip " not in line:
+            continue
+        if line.startswith("ip ") and not _SHELL.search(line):
+            found.append((number, line.split()))
+            continue
         stripped = line.strip()
         if not stripped or stripped[0] == "#":
             continue
@@ -51,9 +58,8 @@ def _without_leaders(words: list[str]) -> list[str]:
 
 def read_network_sh(text: str, node: Node) -> None:
     """Fill a node from the text of its network.sh."""
-    node.commands = commands(text)
     masters: dict[str, str] = {}
-    for _, words in node.commands:
+    for _, words in commands(text):
         if words[:1] != ["ip"] or len(words) < 4:
             continue
         if words[1:3] == ["link", "add"]:

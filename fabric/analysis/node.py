@@ -47,7 +47,6 @@ class Node:
     vrfs: dict[str, int] = field(default_factory=dict)
     tunnels: list[Tunnel] = field(default_factory=list)
     routes: list[dict[str, str]] = field(default_factory=list)
-    commands: list[tuple[int, list[str]]] = field(default_factory=list)
 
     def interface(self, name: str) -> Interface:
         """Return an interface, made when it is new."""
