@@ -195,3 +195,12 @@ def test_a_rule_without_a_page_is_refused() -> None:
             """
 
             id = "test.no-page"
+
+
+def test_the_manual_is_the_docstrings() -> None:
+    from pathlib import Path
+
+    from fabric.analysis.manual import manual
+
+    page = Path(__file__).parents[3] / "docs" / "rules.md"
+    assert page.read_text() == manual(), "run: python -m fabric.analysis.manual > docs/rules.md"
