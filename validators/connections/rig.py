@@ -231,6 +231,14 @@ class Rig:
                 _run("ip", "-n", self.gateway, "addr", "add", f"{hop}/16", "dev", side)
             _run("ip", "-n", self.gateway, "link", "set", side, "up")
 
+    def give_addresses(self, ends: dict[str, tuple[str, str]]) -> None:
+        """Give the kernel of a side an address and a default route, for services and clients with real sockets."""
+        for side, (address, hop) in ends.items():
+            space = getattr(self, side)
+            _run("ip", "-n", space, "link", "set", "lo", "up")
+            _run("ip", "-n", space, "addr", "add", f"{address}/16", "dev", "tester")
+            _run("ip", "-n", space, "route", "add", "default", "via", hop)
+
     def drain(self, *, undo: bool = False) -> None:
         """Refuse new flows at the active gateway and keep the open ones, or undo that."""
         verb = "delete" if undo else "add"
