@@ -115,7 +115,8 @@ def _run(
 ) -> tuple[Run, Path, dict[str, Path]]:
     info = RunInfo(
         folder.name, wanted.plan.site, wanted.plan.profile, wanted.plan.digest, digest(cases), devices.name, now(),
-        seed=wanted.seed, versions={"kvfabric": __version__, "python": platform.python_version()}, options=_options(wanted),
+        seed=wanted.seed, options=_options(wanted),
+        versions={"kvfabric": __version__, "python": platform.python_version()},
     )  # fmt: skip
     journal = (Journal.resume if wanted.resume else Journal.start)(folder, info)
     write_json(folder / TOPOLOGY, topology_of(wanted.plan))

@@ -184,6 +184,9 @@ def parse_addresses(text: str) -> dict[str, list[str]]:
     except ValueError as error:
         message = f"`ip -j address` did not print JSON ({error})"
         raise UnreadableError(message) from None
+    if not isinstance(items, list):
+        message = "`ip -j address` did not print a list"
+        raise UnreadableError(message)
     return {
         str(item["ifname"]): [
             f"{one['local']}/{one['prefixlen']}" for one in item.get("addr_info", ()) if one.get("family") == "inet"

@@ -1,0 +1,1 @@
+"""Optics and the quality of links: light levels, FEC, bit errors and flaps against declared limits."""

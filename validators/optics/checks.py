@@ -1,0 +1,143 @@
+"""The checks of the optics stage. Limits are inputs, so that the catalog declares them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from validators.cabling.checks import whole
+from validators.check import Check, CheckInputs, Observations, Stage, answer_of
+from validators.devices.answers import Ask
+from validators.optics.parse import FecState, parse_fec, parse_light
+from validators.results import Measurement, Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.plan import Plan, Port
+
+
+class FecInputs(CheckInputs):
+    """`pre_ber` is the largest bit error ratio before correction, `uncorrectable` the most frames FEC may have lost."""
+
+    device: str
+    pre_ber: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    uncorrectable: Annotated[int, Field(ge=0)] = 0
+
+
+class LightInputs(CheckInputs):
+    """`least_dbm` and `most_dbm` bound the receive power of each lane."""
+
+    device: str
+    least_dbm: float = -7.0
+    most_dbm: float = 5.0
+
+
+def _sonic(plan: Plan) -> list[str]:
+    return [s.name for s in plan.switches.values() if s.managed and s.nos == "sonic" and any(p.link for p in s.ports)]
+
+
+def _used(plan: Plan, device: str) -> list[Port]:
+    return [port for port in plan.switches[device].ports if port.link]
+
+
+def _part(check: str, device: str, port: Port, state: State, text: str, *measured: Measurement) -> Result:
+    place = "" if state is State.PASS else f"{device} {port.name} ({port.interface})"
+    labels = {"device": device, "port": port.name, "link": port.link}
+    return Result(check, f"{device} {port.name}", state, text, place, measured, labels=labels)
+
+
+class LinkFec(Check):
+    """Every cabled port corrects few bits and loses no frame that FEC could not correct.
+
+    Pass: the bit error ratio before correction and the uncorrectable frames stay within the limits on each port.
+    Fail: a port is over a limit.
+    Error: a port has no FEC counters: what is not counted cannot be accepted.
+    Skipped: where ports are virtual.
+    Example:
+        link-fec:
+          - {device: be-leaf-01, pre_ber: 1.0e-5, uncorrectable: 0}
+    """
+
+    stage = Stage.OPTICS
+    Inputs = FecInputs
+    physical = True
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per SONiC switch."""
+        yield from (FecInputs(device=device) for device in _sonic(plan))
+
+    def asks(self, plan: Plan, inputs: FecInputs) -> list[Ask]:
+        """FEC statistics."""
+        del plan
+        return [Ask(inputs.device, "fec")]
+
+    def judge(self, plan: Plan, inputs: FecInputs, observations: Observations) -> Result:
+        """Compare port by port."""
+        seen = parse_fec(answer_of(observations, inputs.device, "fec"))
+        parts = []
+        for port in _used(plan, inputs.device):
+            fec = seen.get(port.interface)
+            state, text = _fec_verdict(fec, inputs)
+            measured = [] if fec is None or fec.pre_ber is None else [Measurement("pre-FEC BER", fec.pre_ber, "1")]
+            parts.append(_part(self.name, inputs.device, port, state, text, *measured))
+        return whole(self.name, inputs.device, parts, "ports have clean FEC")
+
+
+def _fec_verdict(fec: FecState | None, limits: FecInputs) -> tuple[State, str]:
+    if fec is None or fec.uncorrectable is None or fec.pre_ber is None:
+        return State.ERROR, "no FEC counters: nothing is known about its errors"
+    if fec.uncorrectable > limits.uncorrectable:
+        return State.FAIL, f"{fec.uncorrectable} uncorrectable frames, at most {limits.uncorrectable} are allowed"
+    if fec.pre_ber > limits.pre_ber:
+        return State.FAIL, f"pre-FEC bit error ratio {fec.pre_ber:.2e}, at most {limits.pre_ber:.0e} is allowed"
+    return State.PASS, f"pre-FEC bit error ratio {fec.pre_ber:.2e}"
+
+
+class ReceivePower(Check):
+    """Every optical port receives light within its limits on all lanes.
+
+    Pass: each lane of each cabled port that reports light is within the limits.
+    Fail: a lane is dark, too weak or too strong.
+    Error: an optical port reports no light level.
+    Skipped: where ports are virtual; copper ports are not counted.
+    Example:
+        receive-power:
+          - {device: be-leaf-01, least_dbm: -7, most_dbm: 5}
+    """
+
+    stage = Stage.OPTICS
+    Inputs = LightInputs
+    physical = True
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per SONiC switch."""
+        yield from (LightInputs(device=device) for device in _sonic(plan))
+
+    def asks(self, plan: Plan, inputs: LightInputs) -> list[Ask]:
+        """Transceivers."""
+        del plan
+        return [Ask(inputs.device, "optics")]
+
+    def judge(self, plan: Plan, inputs: LightInputs, observations: Observations) -> Result:
+        """Compare lane by lane."""
+        seen = parse_light(answer_of(observations, inputs.device, "optics"))
+        parts = []
+        for port in _used(plan, inputs.device):
+            if plan.links[port.link].medium in {"dac", "copper", "acc", "aec"}:
+                continue
+            lanes = seen.get(port.interface, [])
+            bad = [
+                f"lane {n}: {p:g} dBm" for n, p in enumerate(lanes, 1) if not inputs.least_dbm <= p <= inputs.most_dbm
+            ]
+            if not lanes:
+                state, text = State.ERROR, "the transceiver reports no light level"
+            elif bad:
+                state, text = State.FAIL, f"{', '.join(bad)}; allowed {inputs.least_dbm:g} to {inputs.most_dbm:g} dBm"
+            else:
+                state, text = State.PASS, f"{min(lanes):g} to {max(lanes):g} dBm"
+            parts.append(_part(self.name, inputs.device, port, state, text))
+        return whole(self.name, inputs.device, parts, "ports receive enough light")

@@ -1,0 +1,65 @@
+"""FEC statistics and light levels from SONiC's tables and ethtool. BER is a share of bits, light is in dBm."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from validators.devices.answers import UnreadableError
+
+
+@dataclass(frozen=True, slots=True)
+class FecState:
+    """FEC of one port; a value that the device does not give is None."""
+
+    uncorrectable: int | None
+    pre_ber: float | None
+    post_ber: float | None
+
+
+def parse_fec(text: str) -> dict[str, FecState]:
+    """Read `show interfaces counters fec-stats`. Raises UnreadableError."""
+    lines = text.splitlines()
+    rule = next((i for i, line in enumerate(lines) if re.fullmatch(r"\s*-+(\s+-+)+\s*", line)), 0)
+    titles = lines[rule - 1].split() if rule else []
+    if "FEC_UNCORR" not in titles:
+        message = f"not `show interfaces counters fec-stats`: {text.strip()[:60]!r}"
+        raise UnreadableError(message)
+    found = {}
+    for line in lines[rule + 1 :]:
+        row = dict(zip(titles, line.split(), strict=False))
+        if "IFACE" in row:
+            uncorrectable = _number(row.get("FEC_UNCORR", ""))
+            count = None if uncorrectable is None else int(uncorrectable)
+            pre, post = _number(row.get("FEC_PRE_BER", "")), _number(row.get("FEC_POST_BER", ""))
+            found[row["IFACE"]] = FecState(count, pre, post)
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def parse_light(text: str) -> dict[str, list[float]]:
+    """Return interface -> receive power of each lane in dBm, from SONiC's `transceiver eeprom -d` or `ethtool -m`.
+
+    SONiC prints `RX1Power: -1.2dBm`, ethtool `... power (Channel 1) : 0.7 mW / -1.5 dBm`; dark is `-inf`.
+    """
+    found: dict[str, list[float]] = {}
+    port = ""
+    for line in text.splitlines():
+        head = re.match(r"(?:# )?([A-Za-z][\w./-]*):? ?(?:SFP EEPROM detected)?$", line)
+        if head and not line.startswith((" ", "\t")):
+            port = head[1]
+            found.setdefault(port, [])
+            continue
+        power = re.search(r"(?i)\bRX\d+Power: *(-?[\d.]+|-inf) *dBm", line)
+        power = power or re.search(
+            r"(?i)rcvr signal avg.*?(-?[\d.]+|-inf) *dBm|receiver signal.*?/ *(-?[\d.]+|-inf) *dBm", line
+        )
+        if power and port:
+            found[port].append(float(power[1] or power[2]))
+    return found

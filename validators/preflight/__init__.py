@@ -1,0 +1,1 @@
+"""Preflight: whether the question can be asked at all."""

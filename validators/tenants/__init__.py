@@ -1,0 +1,1 @@
+"""Tenants live: who reaches whom, and who must not."""

@@ -1,0 +1,119 @@
+"""The tenant matrix: what the plan allows is reached, what it does not is not."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_interface
+from typing import TYPE_CHECKING
+
+from validators.cabling.checks import whole
+from validators.check import Check, CheckInputs, Context, Observations, Stage
+from validators.results import Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.plan import Plan, Server
+
+
+class TenantInputs(CheckInputs):
+    """The tenant that sends; `count` packets go to each address, and one answer is enough to count as reached."""
+
+    tenant: str
+    count: int = 3
+
+
+class TenantMatrix(Check):
+    """A tenant reaches its own servers and its peers', and nobody else.
+
+    One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, so a silent path
+    to an address that the sender's own tenant has too proves nothing and is skipped.
+
+    Pass: each allowed pair answers, each forbidden pair is silent.
+    Fail: an allowed pair is silent, or a forbidden pair answers.
+    Error: the sender could not be asked, or its program did not run.
+    Skipped: a pair that nobody can tell apart, or a tenant with a single server and no peers.
+    Example:
+        tenant-matrix:
+          - {tenant: acme}
+    """
+
+    stage = Stage.TENANTS
+    Inputs = TenantInputs
+    passive = False
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per tenant with servers."""
+        yield from (TenantInputs(tenant=name) for name in plan.tenants if _members(plan, name))
+
+    @classmethod
+    def subject(cls, inputs: TenantInputs) -> str:
+        """The tenant that sends."""
+        return inputs.tenant
+
+    @classmethod
+    def touches(cls, plan: Plan, inputs: TenantInputs) -> tuple[str, ...]:
+        """The server that sends."""
+        return tuple(server.name for server in _members(plan, inputs.tenant)[:1])
+
+    def collect(self, context: Context, inputs: TenantInputs) -> Observations:
+        """Send echo requests from one server to one address of every tenant."""
+        sender = _members(context.plan, inputs.tenant)[0]
+        found: Observations = {"sender": sender.name, "pairs": {}}
+        for tenant, (server, address) in _targets(context.plan, inputs.tenant, sender).items():
+            answer = context.devices.run(sender.name, f"ping -n -c {inputs.count} -i 0.2 -W 1 {address}; true", 15.0)
+            found["pairs"][tenant] = {"server": server, "address": address, **answer.to_dict()}
+        return found
+
+    def judge(self, plan: Plan, inputs: TenantInputs, observations: Observations) -> Result:
+        """Compare pair by pair with the plan's peerings."""
+        sender = plan.tenants[inputs.tenant]
+        allowed = {sender.name, *sender.peers}
+        own = {str(ip_interface(p.address).ip) for s in _members(plan, sender.name) for p in s.ports if p.address}
+        parts = []
+        for name, pair in observations["pairs"].items():
+            state, text = _verdict(pair, name in allowed, pair["address"] in own and name != sender.name)
+            subject = f"{observations['sender']} ({sender.name}) -> {pair['server']} ({name})"
+            place = "" if state in {State.PASS, State.SKIPPED} else f"VRFs {sender.vrf} and {plan.tenants[name].vrf}"
+            labels = {"tenant": sender.name, "device": observations["sender"], "direction": f"to {name}"}
+            parts.append(Result(self.name, subject, state, text, place, labels=labels))
+        return whole(self.name, inputs.tenant, parts, "pairs behave as the plan says")
+
+
+def _members(plan: Plan, tenant: str) -> list[Server]:
+    return [s for s in plan.servers.values() if any(p.tenant == tenant and p.address for p in s.ports)]
+
+
+def _targets(plan: Plan, tenant: str, sender: Server) -> dict[str, tuple[str, str]]:
+    """Return tenant -> (server, address) to send to: another server where there is one."""
+    found = {}
+    fabrics = {port.fabric for port in sender.ports if port.tenant == tenant}
+    for name in plan.tenants:
+        for server in _members(plan, name):
+            ports = [p for p in server.ports if p.tenant == name and p.address and p.fabric in fabrics]
+            if server.name != sender.name and ports:
+                found[name] = (server.name, str(ip_interface(ports[-1].address).ip))
+                break
+    return found
+
+
+def _verdict(pair: dict[str, str], allowed: bool, ambiguous: bool) -> tuple[State, str]:
+    if pair.get("error"):
+        return State.ERROR, f"could not send: {pair['error']}"
+    match = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", pair["text"])
+    if match is None:
+        return State.ERROR, f"ping did not run: {pair['text'].strip()[-120:] or 'it printed nothing'}"
+    sent, received = int(match[1]), int(match[2])
+    if ambiguous:
+        return State.SKIPPED, f"{pair['address']} is an address of the sender's own tenant too"
+    if not sent:
+        return State.ERROR, "nothing was sent"
+    if allowed:
+        good = received > 0
+        return (
+            State.PASS if good else State.FAIL
+        ), f"{received} of {sent} answered{'' if good else ', and the plan allows it'}"
+    return (
+        State.FAIL if received else State.PASS
+    ), f"{received} of {sent} answered, the plan forbids it" if received else "silent, as it must be"
