@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,13 +59,14 @@ def machine(tmp_path_factory):
     started.running.stop()
 
 
-def _probe(machine: Machine, scenario: str, verb: str) -> Result:
+def _probe(machine: Machine, scenario: str, verb: str, **changes: Any) -> Result:
     owner = Endpoint("owner", "vo", "10.9.0.1", 10, "acme", "fabric", 0, "leaf-01", "E1/1")
     reader = Endpoint("reader", "vr", "10.9.0.2", 10, "acme", "fabric", 0, "leaf-02", "E1/1")
     ask = Ask(
         backend="pyverbs", scenario=scenario, verb=verb, groups=((4096, 300), (65_536, 8)), qps=2, repeats=5,
         settings={"traffic_class": 106, "timeout": 12}, identity=dict(IDENTITY), nobody_gid="10.9.0.77", deadline_s=60.0,
     )  # fmt: skip
+    ask = replace(ask, **changes)
     agents = {name: LabAgent(machine, name, prefix=("ip", "netns", "exec", name)) for name in ("owner", "reader")}
     row = run_round([sets.Flow(owner, reader)], ask, agents.__getitem__)[0]
     return judge(row, Wanted(4096, 106, 3, "kv"), Limits())
@@ -84,6 +85,12 @@ def test_scenario_passes_over_soft_roce(machine: Machine, scenario: str, verb: s
 @pytest.mark.parametrize("scenario", ["wrong-gid", "overrun", "link-lost"])
 def test_failures_are_seen_in_time(machine: Machine, scenario: str) -> None:
     result = _probe(machine, scenario, "read")
+    assert result.state is State.PASS, result.text
+
+
+def test_more_pieces_than_are_kept_built_are_rewritten_right(machine: Machine) -> None:
+    # 66,001 pieces: more than are kept built, and a last chain that is shorter than the others
+    result = _probe(machine, "transfer", "write", groups=((256, 66_001),), repeats=2)
     assert result.state is State.PASS, result.text
 
 

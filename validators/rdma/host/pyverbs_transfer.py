@@ -1,0 +1,118 @@
+"""The work requests of one transfer for pyverbs: built once and linked; long transfers rewrite a ring of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from validators.rdma.host.chains import MOST_PREBUILT, chain_length, chain_slices, run_window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from validators.rdma.host.backend import Piece, Times
+    from validators.rdma.host.pyverbs_backend import PyverbsConnection, PyverbsRegion
+
+
+class PyverbsTransfer:
+    """Linked chains of work requests; long transfers rewrite a ring of them."""
+
+    def __init__(
+        self,
+        connection: PyverbsConnection,
+        verb: str,
+        pieces: Sequence[Piece],
+        local: PyverbsRegion,
+        remote: dict[str, int],
+    ) -> None:
+        m, e = connection.device.m, connection.device.m["e"]
+        self.connection, self.pieces, self.local, self.remote = connection, pieces, local, remote
+        self.opcode = {"read": e.IBV_WR_RDMA_READ, "write": e.IBV_WR_RDMA_WRITE}[verb]
+        self.signaled = int(e.IBV_SEND_SIGNALED)
+        self.new_sge, self.new_wr = m["wr"].SGE, m["wr"].SendWR
+        self.length = chain_length(len(pieces), len(connection.qps), connection.depth)
+        self.slices = chain_slices(len(pieces), self.length)
+        self.stride = len(connection.qps) * max(1, connection.depth // self.length)
+        self.ring = len(self.slices) if len(pieces) <= MOST_PREBUILT else min(self.stride, len(self.slices))
+        self.reused = self.ring < len(self.slices)
+        self.built = [self._build(chain) for chain in range(self.ring)]
+        self.fresh = True
+
+    def _build(self, chain: int) -> tuple[list[Any], list[Any]]:
+        first, end = self.slices[chain]
+        requests: list[Any] = []
+        elements: list[Any] = []
+        following = None
+        for index in range(end - 1, first - 1, -1):
+            piece = self.pieces[index]
+            sge = self.new_sge(self.local.address + piece.local, piece.size, self.local.local_key)
+            last = index == end - 1
+            flags = self.signaled if last else 0
+            request = self.new_wr(wr_id=chain, opcode=self.opcode, num_sge=1, sg=[sge], send_flags=flags)
+            request.set_wr_rdma(self.remote["key"], self.remote["address"] + piece.remote)
+            if self.reused:
+                request.sg_list = sge  # the request then reads the element's own memory, which can be rewritten
+            if following is not None:
+                request.next_wr = following
+            following = request
+            requests.append(request)
+            elements.append(sge)
+        requests.reverse()
+        return requests, elements
+
+    def signal_all(self) -> None:
+        """Ask for a completion of every request, not only of the last of each chain."""
+        for requests, _ in self.built:
+            for request in requests:
+                request.send_flags = self.signaled
+
+    def run(self, deadline_s: float) -> Times:
+        """Post and wait. Raises TransferError."""
+        qps, count = self.connection.qps, len(self.connection.qps)
+        if not self.reused:
+            heads = [requests[0] for requests, _ in self.built]
+
+            def post(chain: int) -> None:
+                qps[chain % count].post_send(heads[chain])
+        else:
+            self._restart_ring()
+
+            def post(chain: int) -> None:
+                if chain >= self.ring:
+                    self.built[chain % self.ring] = self._rebuilt(chain)
+                qps[chain % count].post_send(self.built[chain % self.ring][0][0])
+
+        return run_window(len(self.slices), self.stride, post, self.connection.poll, deadline_s)
+
+    def _restart_ring(self) -> None:
+        if not self.fresh:
+            for chain in range(self.ring):
+                self.built[chain] = self._rebuilt(chain)
+        self.fresh = False
+
+    def _rebuilt(self, chain: int) -> tuple[list[Any], list[Any]]:
+        """Point a finished chain's requests at other pieces; its objects, links and flags stay."""
+        first, end = self.slices[chain]
+        slot = self.built[chain % self.ring]
+        if end - first != len(slot[0]):
+            self._free(slot)
+            return self._build(chain)
+        base, key = self.remote["address"], self.remote["key"]
+        for request, sge, index in zip(slot[0], slot[1][::-1], range(first, end), strict=True):
+            piece = self.pieces[index]
+            sge.addr = self.local.address + piece.local
+            sge.length = piece.size
+            request.set_wr_rdma(key, base + piece.remote)
+        slot[0][-1].wr_id = chain
+        return slot
+
+    def _free(self, slot: tuple[list[Any], list[Any]]) -> None:
+        # the binding frees these only when closed, and a request frees its element list: not one that it borrowed
+        if not self.reused:
+            for request in slot[0]:
+                request.close()
+
+    def close(self) -> None:
+        """Free every work request."""
+        for slot in self.built:
+            self._free(slot)
+        self.built = []
