@@ -1,0 +1,200 @@
+"""Reports: ids that never merge, states that never look green, secrets that never show, and what got worse."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric.build import load_plan
+from validators.journal_records import Record, RunInfo
+from validators.report.difference import compare
+from validators.report.html import to_html
+from validators.report.junit import to_junit
+from validators.report.model import Run
+from validators.report.redact import HIDDEN, Redactor
+from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
+from validators.report.topology import coloured, topology_of
+from validators.results import Measurement, Result, State
+
+pytestmark = pytest.mark.unit
+INFO = RunInfo(
+    "r",
+    "lab",
+    "distributed",
+    "p" * 64,
+    "c" * 64,
+    "simulated",
+    "2026-01-01T00:00:00Z",
+    seed=7,
+    versions={"frr": "8.4.4"},
+)
+
+
+def record(case, state=State.PASS, *parts, **more):
+    return Record(case, "cabling", Result("cabling", case, state, f"text of {case}", parts=parts, **more))
+
+
+def run(*records, topology=None):
+    return Run(INFO, records, topology or {})
+
+
+ALL = run(*(record(state.value, state) for state in State))
+
+
+def test_junit_tells_failure_error_and_skipped_apart_and_unknown_is_never_green():
+    suite = ElementTree.fromstring(to_junit(ALL)).find("testsuite")
+    kinds = {case.get("name"): [child.tag for child in case] for case in suite.findall("testcase")}
+    assert kinds == {"pass": [], "fail": ["failure"], "error": ["error"], "skipped": ["skipped"], "unknown": ["error"]}
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors"), suite.get("skipped")) == (
+        "5",
+        "1",
+        "2",
+        "1",
+    )
+    assert {p.get("name") for p in suite.find("properties")} >= {"plan", "seed", "version.frr"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.tuples(st.text(max_size=5), st.sampled_from(State)), max_size=4), max_size=5))
+def test_junit_ids_are_unique_and_xml_is_sound_for_any_text(groups):
+    records = [
+        Record(
+            f"case-{i}",
+            "s\0t",
+            Result("c", "s", State.FAIL, "t\x00\ud800", parts=tuple(Result("c", n, s, n) for n, s in group)),
+        )
+        for i, group in enumerate(groups)
+    ]
+    cases = ElementTree.fromstring(to_junit(run(*records))).iter("testcase")
+    names = [case.get("name") for case in cases]
+    assert len(names) == len(set(names)) == sum(1 for _ in run(*records).leaves())
+
+
+@pytest.mark.parametrize(
+    ("states", "verdict"),
+    [([], "not decided"), (["pass"], "accepted"), (["pass", "skipped"], "accepted"), (["skipped"], "not decided"),
+     (["pass", "error"], "not decided"), (["pass", "unknown"], "not decided"), (["pass", "fail", "error"], "not accepted")],
+)  # fmt: skip
+def test_the_verdict_is_never_green_for_nothing(states, verdict):
+    assert run(*(record(f"{i}", State(s)) for i, s in enumerate(states))).verdict == verdict
+
+
+def test_a_stage_that_did_not_run_is_not_accepted():
+    blocked = Record(
+        "b", "tenants", Result("x", "b", State.SKIPPED, "not run, because stage cabling could not be judged")
+    )
+    assert run(record("a"), blocked).verdict == "not decided"
+
+
+def test_html_needs_nothing_from_elsewhere_and_escapes_everything():
+    text = to_html(run(record("<script>alert(1)</script>", State.FAIL, place='"><img src=x>')))
+    assert "<script>alert(1)" not in text
+    assert "<img src=x" not in text
+    assert not re.search(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", text)
+    assert "@import" not in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_failed_links_are_marked_in_the_topology():
+    plan = load_plan("lab")
+    link = next(one for one in plan.links.values() if one.kind == "fabric")
+    part = Result("cabling", "x", State.FAIL, "dead", labels={"link": link.id, "device": link.b.device})
+    drawn = coloured(run(record("cabling", State.FAIL, part), topology=json.loads(json.dumps(topology_of(plan)))))
+    bad = [curve for panel in drawn["panels"] for curve in panel["curves"] if curve["state"] == "fail"]
+    assert [curve["links"] for curve in bad] == [[link.id]]
+    assert "dead" in bad[0]["tip"]
+    assert 'class="l fail"' in to_html(run(record("cabling", State.FAIL, part), topology=topology_of(plan)))
+
+
+def test_plots_are_drawn_and_broken_data_costs_only_the_plot():
+    evidence = {
+        "matrix": {
+            "rows": ["a", "b"],
+            "columns": ["a", "b"],
+            "values": [[None, 10], [340, None]],
+            "unit": "Gb/s payload",
+            "promised": 340,
+        },
+        "ladder": {
+            "points": [{"x": 1, "y": 1, "ok": True}, {"x": 2, "y": 1, "ok": False}],
+            "x": "n",
+            "y": "n",
+            "knee": 1,
+        },
+        "idle": {
+            "rows": [{"protocol": "udp", "state": "one-way", "declared_s": 30, "measured_s": None, "verdict": "error"}]
+        },
+        "timeline": {
+            "start_ms": 0,
+            "end_ms": 10,
+            "events": [{"at_ms": 5, "text": "down"}],
+            "flows": [{"name": "f", "gaps": [[5, 6]]}],
+        },
+    }
+    text = to_html(run(record("all", evidence=evidence)))
+    for mark in ("h-0", "h-10", "knee at 1", "not seen", "1.0 ms without a packet"):
+        assert mark in text
+    assert "cannot be drawn" in to_html(run(record("bad", evidence={"matrix": {"rows": 5}})))
+
+
+def test_flat_formats_hold_every_result():
+    assert {row["state"] for row in csv.DictReader(io.StringIO(to_csv(ALL)))} == {s.value for s in State}
+    assert json.loads(to_json(ALL))["verdict"] == "not accepted"
+    assert "| fail | cabling | fail |" in to_markdown(ALL)
+    labelled = record(
+        "m",
+        labels={"tenant": 'a"b', "port": "E1/1", "direction": "tx"},
+        measurements=(Measurement("bw", 371.5, "Gb/s"),),
+    )
+    text = to_prometheus(run(labelled))
+    assert re.search(r'kvfabric_measurement\{.*tenant="a\\"b",port="E1/1",direction="tx".*\} 371.5', text)
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r'[a-z_]+\{([a-z_]+="(?:[^"\\\n]|\\.)*",?)+\} [-+.e\d]+', line) for line in lines)
+    assert len({line.rsplit(" ", 1)[0] for line in lines}) == len(lines)
+
+
+def test_a_spreadsheet_never_runs_a_cell():
+    assert "\n=cmd" not in to_csv(run(Record("x", "s", Result("c", "=cmd()", State.PASS, "")))).replace(",", "\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["neighbor 10.0.0.1 password hunter22", "password: hunter22", '"api_token": "hunter22"', "snmp-server community hunter22 ro",
+     "enable secret 5 hunter22", "BGP_PASSWORD=hunter22", "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter22\n", "x hunter22 y"],
+)  # fmt: skip
+def test_secrets_are_hidden(text):
+    known = ["hunter22"] if text.startswith("x ") else []
+    assert "hunter22" not in Redactor(known).text(text)
+    assert "hunter22" not in json.dumps(Redactor(known).data({"out": [text], "k": {"password": "hunter22"}}))
+
+
+def test_prose_about_passwords_stays_readable():
+    text = "the device refused user name, password or key; password authentication failed"
+    assert HIDDEN not in Redactor().text("the wrong password was given").replace("was", "")
+    assert "authentication failed" in Redactor().text(text)
+
+
+def test_the_difference_says_what_got_worse_first():
+    def measured(value):
+        return (Measurement("bw", value, "Gb/s", 3, 2.0), Measurement("gap", 500 - value, "ms"))
+
+    before = run(
+        record("same"),
+        record("breaks"),
+        record("mends", State.FAIL),
+        record("gone"),
+        record("m", measurements=measured(370)),
+    )
+    after = run(record("same"), record("breaks", State.FAIL), record("mends"), record("m", measurements=measured(200)))
+    changes = compare(before, after)
+    assert [c.kind for c in changes] == ["worse", "slower", "slower", "gone", "better"]
+    assert "370 -> 200 Gb/s (-46%)" in changes[1].text
+    assert compare(before, before) == []
+    assert not compare(run(record("m", measurements=measured(370))), run(record("m", measurements=measured(372))))
