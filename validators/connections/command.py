@@ -1,0 +1,157 @@
+"""Run the probes of `kvfabric probe nat|idle|ladder` for the exposures of a plan, with an agent on each side."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fabric.problem import InputError, Problem
+from validators.connections import idle_judge, ladder_judge, nat, nat_judge
+from validators.connections.controller import AgentProcess
+from validators.connections.from_plan import Target, capacity_problems, targets
+from validators.connections.idle import KINDS, IdleSpec
+from validators.connections.nat_bench import Bench, Side
+from validators.connections.passes import idle_pass, ladder_step
+from validators.connections.search import Search
+from validators.connections.step import StepObservation, StepSpec
+
+if TYPE_CHECKING:
+    from fabric.plan import Plan
+    from validators.results import Result
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an agent sits: the command in front of it, its interface, the next hop, and two addresses it speaks for."""
+
+    prefix: str
+    interface: str
+    next_hop: str
+    network: str
+    addresses: tuple[str, str]
+
+
+class Testers:
+    """The agents of one run, with their ports open; use as a context."""
+
+    def __init__(self, inside: Place, outside: Place, gateway: str | None, python: str) -> None:
+        """Start them; raises CouldNotRunError when one does not answer."""
+        self.places = {"inside": inside, "outside": outside}
+        self._stack = ExitStack()
+        try:
+            self.inside = self._start("inside", inside.prefix, python)
+            self.outside = self._start("outside", outside.prefix, python)
+            self.gateway = self._start("gateway", gateway, python) if gateway is not None else None
+            for name, place in self.places.items():
+                agent = getattr(self, name)
+                port = {"interface": place.interface, "addresses": place.network, "next_hop": place.next_hop}
+                agent.call("open", name="p", **port)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _start(self, name: str, prefix: str, python: str) -> AgentProcess:
+        return self._stack.enter_context(AgentProcess(name, shlex.split(prefix), python=python))
+
+    def __enter__(self) -> Testers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+
+def chosen(plan: Plan, tenant: str, exposure: str) -> Target:
+    """Return the one exposure that was asked for; raises InputError when it is not one."""
+    found = [target for target in targets(plan, tenant=tenant) if exposure in ("", target.exposure.name)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(
+        f"{target.exposure.tenant}/{target.exposure.name}" for target in found or targets(plan, tenant=tenant)
+    )
+    text = f"{len(found)} exposures fit, one is needed: {names}"
+    raise InputError([Problem("probe.exposure", exposure or tenant or "site", text, "use --tenant and --exposure")])
+
+
+def probe_nat(target: Target, testers: Testers) -> Result:
+    """Ask all NAT cases of the exposure's mode."""
+    ends = target.ends(testers.places["inside"].addresses, testers.places["outside"].addresses)
+    bench = Bench(Side(testers.inside), Side(testers.outside))
+    bench.inside.listen()
+    bench.outside.listen()
+    mode = target.exposure.mode
+    if mode == "static":
+        seen = nat.static(bench, ends, testers.gateway)
+    else:
+        seen = nat.masquerade(bench, ends) if mode == "masquerade" else nat.port_forward(bench, ends)
+    return nat_judge.judge(target.subject, seen, target.exposed(), labels=target.labels)
+
+
+def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0) -> Result:
+    """Measure the idle truth table; a masquerade exposure starts inside, a port forward outside at its own ports."""
+    declared = target.idle()
+    if not declared:
+        text = "a static exposure keeps no state and has no idle timeout"
+        raise InputError(
+            [Problem("probe.stateless", target.subject, text, "choose a masquerade or portForward exposure")]
+        )
+    ages = {kind: idle_judge.ages_around(declared[kind] * scale) for kind in KINDS if kind in declared}
+    inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
+    if target.exposure.mode == "masquerade":
+        spec = IdleSpec(inside, outside, ages, target.idle_ports())
+        rows = idle_pass(testers.inside, testers.outside, spec)
+    else:
+        ports = {port.protocol: port.public_port for port in target.exposure.ports}
+        kinds = {kind: ports[kind.split("-")[0]] for kind in ages if kind.split("-")[0] in ports}
+        public = target.ends((inside, inside), (outside, outside)).public
+        spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds)
+        rows = idle_pass(testers.outside, testers.inside, spec)
+    return idle_judge.judge(target.subject, rows, declared, scale=scale, labels=target.labels)
+
+
+def probe_ladder(
+    target: Target,
+    testers: Testers,
+    *,
+    protocol: str,
+    connections: int,
+    start: float,
+    highest: float,
+    wanted: float | None,
+) -> Result:
+    """Climb to the knee from the inside out."""
+    problems = capacity_problems(target, connections)
+    if problems or target.exposure.mode == "portForward":
+        text = "a ladder runs from the inside out; a port forward lets nothing out"
+        raise InputError(problems or [Problem("probe.direction", target.subject, text, "choose another exposure")])
+    inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
+    space = target.space((inside, 1), (outside, 1))
+    search = Search(start, highest)
+
+    def run(rate: float) -> StepObservation:
+        if testers.gateway is not None:
+            testers.gateway.call("forget", prefix=f"{inside}/32")
+        # with nobody to empty the table every step takes connections that were not used before
+        skip = 0 if testers.gateway is not None else search.steps * connections
+        spec = StepSpec(protocol, connections, rate, space, skip=skip, run=search.steps % 15 + 1)
+        return ladder_step(testers.inside, testers.outside, spec, gateway=testers.gateway)
+
+    steps = ladder_judge.climb(run, search)
+    return ladder_judge.judge_ladder(
+        target.subject, steps, search, wanted_per_s=wanted, pool=target.pool(), labels=target.labels
+    )
+
+
+def as_text(result: Result) -> str:
+    """Return a result and its parts as lines."""
+    lines = [f"{result.state.value:8} {result.subject}: {result.text}"]
+    lines += [f"  {part.state.value:8} {part.text}" for part in result.parts]
+    return "\n".join(lines)
+
+
+def to_dict(result: Result) -> dict[str, Any]:
+    """Return a result as JSON-ready data."""
+    from dataclasses import asdict
+
+    return asdict(result)
