@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from fabric.analysis.node import Node, node_of
@@ -126,11 +125,3 @@ class Facts:
     def vrf_names(self) -> frozenset[str]:
         """VRF names of the tenants."""
         return frozenset(self.plan.tenant_of_vrf)
-
-
-def network(prefix: str) -> IPv4Network | None:
-    """Read an IPv4 prefix or interface address; None when it is not one."""
-    try:
-        return IPv4Network(prefix, strict=False)
-    except ValueError:
-        return None

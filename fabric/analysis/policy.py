@@ -5,6 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
+from fabric.analysis.prefixes import network
+
 if TYPE_CHECKING:
     from fabric.analysis.frr_conf import FrrConf, PrefixEntry
 
@@ -14,7 +16,9 @@ def in_list(entries: list[PrefixEntry], prefix: IPv4Network) -> bool:
     for entry in entries:
         if entry.prefix == "any":
             return entry.action == "permit"
-        net = IPv4Network(entry.prefix, strict=False)
+        net = network(entry.prefix)
+        if net is None:
+            continue
         low = entry.ge or net.prefixlen
         high = entry.le or (32 if entry.ge else net.prefixlen)
         if low <= prefix.prefixlen <= high and prefix.network_address in net:

@@ -37,6 +37,7 @@ class Rendered:
         self.problems: list[Problem] = []
         self._config_db: dict[str, ConfigDb] = {}
         self._tables: dict[str, Any] = {}
+        self._plain: dict[int, Table] = {}
         self._frr: dict[str, frr_conf.FrrConf] = {}
         self._frr_by_text: dict[str, frr_conf.FrrConf] = {}
 
@@ -114,7 +115,22 @@ class Rendered:
             if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
                 self._unreadable(device, f"table {table} must be an object of rows, each an object of fields")
                 return {}
+            if id(rows) not in self._plain:
+                self._plain[id(rows)] = rows
+                self._make_plain(device, table, rows)
         return data
+
+    def _make_plain(self, device: str, table: str, rows: Table) -> None:
+        """Make every field text, as SONiC has it: lists are joined by commas, anything else is a problem."""
+        for key, row in rows.items():
+            for name, value in row.items():
+                if isinstance(value, str):
+                    continue
+                if isinstance(value, list):
+                    row[name] = ",".join(map(str, value))
+                else:
+                    row[name] = "" if value is None else str(value)
+                    self._unreadable(device, f"{table}|{key}: {name} is {value!r}, every field must be text")
 
     def _unreadable(self, device: str, text: str, line: int = 0) -> None:
         self.problems.append(

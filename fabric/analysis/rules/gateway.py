@@ -7,6 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, summarize_address_range
 from typing import TYPE_CHECKING
 
 from fabric.analysis.policy import permits
+from fabric.analysis.prefixes import network
 from fabric.analysis.rendered import FRR_CONF, NETWORK_SH, NFTABLES
 from fabric.analysis.rule import Rule
 from fabric.plan import LEAF_KINDS
@@ -137,7 +138,7 @@ class PublicAnnounced(Rule):
         family = edge.ipv4
         assert family is not None
         out = next((m for (_, way), (m, _) in family.route_maps.items() if way == "out"), "")
-        said = [IPv4Network(p) for p in family.networks]
+        said = [net for net in map(network, family.networks) if net is not None]
         for tenant in self.plan.tenants.values():
             for exposure in tenant.exposures:
                 if exposure.group not in gateway.ranks:

@@ -367,7 +367,7 @@ class BufferProfiles(Rule):
                     text = f"{name} has dynamic_th and static_th"
                     yield self.finding(group.subject, text, device=device, keys=("BUFFER_PROFILE", name))
             for name, row in db.get("BUFFER_POOL", {}).items():
-                total = int(str(row.get("size", 0))) + int(str(row.get("xoff", 0)))
+                total = sum(int(row[f]) for f in ("size", "xoff") if row.get(f, "").isdigit())
                 if qos and total > qos.pool_size + qos.pool_xoff:
                     text = f"{name} takes {total} bytes with its headroom, the ASIC has {qos.pool_size + qos.pool_xoff}"
                     yield self.finding(group.subject, text, device=device, keys=("BUFFER_POOL", name))
