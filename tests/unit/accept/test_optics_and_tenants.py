@@ -1,0 +1,93 @@
+"""Optics and tenants: limits, missing counters, and paths that must not be."""
+
+from __future__ import annotations
+
+import pytest
+
+from fabric.build import load_plan
+from tests.unit.accept.simulated import SimulatedSite
+from validators.check import Context, judged
+from validators.devices.answers import Answer, UnreadableError
+from validators.optics.checks import FecInputs, LightInputs, LinkFec, ReceivePower
+from validators.optics.parse import parse_fec, parse_light
+from validators.results import State
+from validators.tenants.checks import TenantInputs, TenantMatrix
+
+pytestmark = pytest.mark.unit
+PLAN = load_plan("lab")
+PORTS = [port.interface for port in PLAN.switches["spine-01"].ports if port.link]
+HEAD = "    IFACE    STATE    FEC_CORR    FEC_UNCORR    FEC_SYMBOL_ERR    FEC_PRE_BER    FEC_POST_BER\n---------  -------  ----------  ------------  ----------------  -------------  --------------\n"
+
+
+def fec(uncorrectable="0", pre="1.2e-8"):
+    text = HEAD + "".join(f"{port}  U  130,402  {uncorrectable}  4  {pre}  0\n" for port in PORTS)
+    return judged(LinkFec(), PLAN, FecInputs(device="spine-01"), {"spine-01": {"fec": {"text": text}}})
+
+
+def test_fec_within_and_over_its_limits():
+    assert fec().state is State.PASS
+    assert "3 uncorrectable" in fec(uncorrectable="3").text
+    assert "3.00e-05" in fec(pre="3e-5").text
+    assert fec(pre="3e-5").place == "spine-01 E1/1 (Ethernet0)"
+
+
+def test_a_silent_counter_is_an_error_never_a_pass():
+    assert fec(pre="N/A").state is State.ERROR
+    assert (
+        judged(LinkFec(), PLAN, FecInputs(device="spine-01"), {"spine-01": {"fec": {"text": HEAD}}}).state
+        is State.ERROR
+    )
+    with pytest.raises(UnreadableError):
+        parse_fec("% Error")
+
+
+@pytest.mark.parametrize(
+    ("power", "state"), [("-1.5", State.PASS), ("-9.0", State.FAIL), ("-inf", State.FAIL), ("", State.ERROR)]
+)
+def test_light(power, state):
+    lane = f"        RX1Power: {power}dBm\n" if power else ""
+    text = "".join(f"{port}: SFP EEPROM detected\n{lane}" for port in PORTS)
+    assert (
+        judged(ReceivePower(), PLAN, LightInputs(device="spine-01"), {"spine-01": {"optics": {"text": text}}}).state
+        is state
+    )
+
+
+def test_light_of_ethtool():
+    text = "# eth0\n\tReceiver signal average optical power     : 0.7079 mW / -1.50 dBm\n"
+    assert parse_light(text) == {"eth0": [-1.5]}
+
+
+class Reachable(SimulatedSite):
+    """Servers that reach the addresses in `reached`."""
+
+    def __init__(self, reached):
+        super().__init__(PLAN)
+        self.reached = reached
+
+    def run(self, device, command, timeout_s=30.0):
+        if self.reached is None:
+            return Answer(error="the node is gone")
+        address = command.split()[-2].rstrip(";")
+        return Answer(f"3 packets transmitted, {3 if address in self.reached else 0} received, 0% packet loss")
+
+
+def matrix(tenant, reached):
+    check, inputs = TenantMatrix(), TenantInputs(tenant=tenant)
+    return judged(check, PLAN, inputs, check.collect(Context(PLAN, Reachable(reached), None), inputs))
+
+
+def test_tenants_reach_their_own_and_their_peers_and_nobody_else():
+    acme, storage = "10.1.0.25", "10.250.0.5"
+    assert matrix("acme", {acme, storage}).state is State.PASS
+    silent = matrix("acme", {acme})
+    assert silent.state is State.FAIL
+    assert "the plan allows it" in silent.text
+    leak = matrix("globex", {storage})
+    assert leak.state is State.FAIL
+    assert "the plan forbids it" in leak.text
+    assert "Vrf-globex and Vrf-storage" in leak.place
+
+
+def test_a_sender_that_is_gone_is_an_error():
+    assert matrix("acme", None).state is State.ERROR
