@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fabric.cli.exits import EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.output import print_json, print_problems, table
 
 
@@ -30,7 +30,7 @@ def command(
     """Check SITE: what planning found, then every rule over its rendered files.
 
     Files are rendered in memory, or read from a folder with --from. Exit code 0 when there is no error, 1 when there
-    is one, 4 when nothing was looked at.
+    is one, 3 when --external found no validator to ask, 4 when nothing was looked at.
 
     \b
     Examples:
@@ -63,6 +63,8 @@ def command(
             click.echo(f"  {name}: skipped, {reason}")
     if not report.devices or not report.rules:
         return EXIT_NOTHING_RAN
+    if external and not report.asked and not report.errors:
+        return EXIT_COULD_NOT_RUN
     return EXIT_FAILED if report.errors else EXIT_PASS
 
 
