@@ -73,7 +73,7 @@ class Capacity:
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON-ready data, with the model it was computed by."""
         outcomes = [{"fabric": f, "efficiency": round(o.efficiency, 4), **asdict(o)} for f, o in self.outcomes]
-        return {"model": MODEL, **asdict(self), "outcomes": outcomes}
+        return {"model": MODEL, **asdict(self), "outcomes": outcomes, "layers": layers(self)}
 
 
 def tiers(plan: Plan) -> list[Tier]:
@@ -142,6 +142,30 @@ def gateway_room(plan: Plan, requests_per_s: float, life_s: float) -> list[Gatew
                 )
             )
     return found
+
+
+def layers(answer: Capacity) -> list[tuple[str, str, str]]:
+    """Return the layers of a disaggregated serving stack: layer, what the network gives it, how that was computed.
+
+    Prefill and decode are halves of the servers; 8 Gb/s of line rate are at most 1 GB/s of cache, one way.
+    """
+    rows = []
+    moves = [(f, o) for f, o in answer.outcomes if o.pattern == "prefill-decode"]
+    if moves:
+        fabric, move = max(moves, key=lambda item: (item[1].ideal, item[1].qps))
+        text = f"{move.hashed / 8:.0f} GB/s in all, {move.worst / 8:.1f} GB/s for the slowest NIC pair"
+        rows.append(("prefill", f"{move.pairs} sending NICs in {fabric}", "first half of the servers"))
+        rows.append(("decode", f"{move.pairs} receiving NICs in {fabric}", "second half of the servers"))
+        rows.append(("KV", text, f"prefill to decode, {move.qps} QPs a pair, hashed"))
+    stateful = [g.new_per_s for g in answer.gateways]
+    if stateful:
+        text = f"{answer.gateway_gbps} Gb/s; {min(stateful):.0f} new flows a second in the smallest exposure"
+        rows.append(("router", text, "gateways, NAT ports and idle timeouts"))
+    for tier in answer.tiers:
+        if tier.spines:
+            text = f"{tier.bisection} Gb/s bisection, {tier.ratio:.2f}:1 at the worst leaf"
+            rows.append((f"network {tier.fabric}", text, "cables of the plan"))
+    return rows
 
 
 def _addresses(first: str, last: str) -> int:

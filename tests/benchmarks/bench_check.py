@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import pairwise
 
 from fabric.analysis.facts import Facts
 from fabric.analysis.rendered import Rendered
@@ -28,7 +29,7 @@ def measure(site: str) -> str:
         findings += len(list(rule(facts).check()))
         slow.append((time.process_time() - start, name))
     marks.append(time.process_time())
-    planned, written, checked = (b - a for a, b in zip(marks, marks[1:], strict=False))
+    planned, written, checked = (b - a for a, b in pairwise(marks))
     slowest = ", ".join(f"{name} {spent:.3f}" for spent, name in sorted(slow, reverse=True)[:5])
     return (
         f"{site}: {len(plan.switches)} switches, {len(plan.links)} links: plan {planned:.2f} s, render {written:.2f} s, "

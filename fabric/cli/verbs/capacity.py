@@ -62,7 +62,7 @@ def command(
 
 
 def _print(answer: Capacity) -> None:
-    from fabric.analysis.capacity import MODEL
+    from fabric.analysis.capacity import MODEL, layers
 
     click.echo("Tiers (Gb/s one way)")
     header = ("fabric", "leaves", "spines", "NIC ports", "down", "up", "oversubscription", "bisection", "spare ports")
@@ -128,6 +128,8 @@ def _print(answer: Capacity) -> None:
             for g in answer.gateways
         ]
         click.echo(table(header, rooms))
+    click.echo("\nLayers of a disaggregated stack")
+    click.echo(table(("layer", "what the network gives", "from"), layers(answer)))
     click.echo("\nLeft in pools")
     click.echo(table(("pool", "range", "used", "left"), answer.pools))
     click.echo(f"\nModel: {MODEL}")

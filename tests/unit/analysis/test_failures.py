@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fabric.analysis.capacity import PORTS_PER_ADDRESS, capacity, gateway_room, tiers
+from fabric.analysis.capacity import PORTS_PER_ADDRESS, capacity, gateway_room, layers, tiers
 from fabric.analysis.failures import Sweep
 from fabric.analysis.heat_map import severity_of, write_heat_map
 from fabric.build import load_plan
@@ -86,3 +86,10 @@ def test_capacity_says_its_model(lab: Plan) -> None:
     answer = capacity(lab, patterns=("ingress",), qps=(1,)).to_dict()
     assert "max-min" in answer["model"].lower()
     assert answer["outcomes"]
+
+
+def test_layers_name_what_moves_the_cache() -> None:
+    answer = capacity(load_plan("xoc-64"), patterns=("prefill-decode",), qps=(8,))
+    rows = {layer: text for layer, text, _ in layers(answer)}
+    assert {"prefill", "decode", "KV", "router"} <= rows.keys()
+    assert "GB/s" in rows["KV"]
