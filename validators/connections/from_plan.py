@@ -67,7 +67,8 @@ class Target:
 
         Raises InputError when a private address is not part of the exposure.
         """
-        self._check(hosts)
+        # the other host of a forward is only a neighbour that tries the hairpin
+        self._check(hosts[:1] if self.exposure.mode == "portForward" else hosts)
         forwards = tuple(
             (port.protocol, port.public_port, port.private_address, port.private_port) for port in self.exposure.ports
         )

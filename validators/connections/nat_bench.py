@@ -7,6 +7,7 @@ matched by what it says and never by what its address ought to be.
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,12 @@ class Bench:
         token = next(_tokens)
         far = self.outside if sender is self.inside else self.inside
         sender.send({"token": token, **fields})
-        arrived = far.hear(self.wait_s)
+        arrived: list[Packet] = []
+        found, until = None, time.monotonic() + self.wait_s
+        while found is None and time.monotonic() < until:
+            arrived += far.hear(0.01)
+            found = next((item for item in arrived if item.get("token") == token), None)
         rest = sender.hear(0.0)
-        found = next((item for item in arrived if item.get("token") == token), None)
         return found, [item for item in (*arrived, *rest) if item is not found]
 
 
