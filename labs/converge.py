@@ -76,7 +76,8 @@ def _bfd_peers(said: Any) -> Iterable[dict[str, Any]]:
 def parse_documents(text: str) -> list[Any]:
     """Split what several JSON commands print one after the other; text between documents is skipped."""
     decoder = json.JSONDecoder()
-    found, at = [], 0
+    found: list[Any] = []
+    at = 0
     while True:
         starts = [index for index in (text.find("{", at), text.find("[", at)) if index >= 0]
         if not starts:

@@ -48,7 +48,7 @@ def launch(
     timeout_s: float = 90,
     say: Callable[[str], None] = lambda _text: None,
 ) -> Started:
-    """Start a lab from a folder with one folder of rendered files a node; it ends with the calling process until `commit`.
+    """Start a lab from a folder with one folder of files a node; it ends with the calling process until `commit`.
 
     Raises InputError for a lab that cannot be built, CouldNotRunError when the engine or a node fails; nothing stays.
     """
@@ -105,12 +105,12 @@ def _copy_files(lab: Lab, files: Path, share: Path) -> None:
 
 
 def _supervise(folder: Path, engine: str, lease: int, alive: int, options: Options) -> subprocess.Popen[bytes]:
-    """Start the supervisor in a session of its own: a terminal's Ctrl-C reaches the tool, and the lease does the rest."""
+    """Start the supervisor in a session of its own: Ctrl-C reaches the tool only, and the lease does the rest."""
     arguments = [str(folder), engine, str(lease), str(alive), json.dumps(asdict(options))]
     with (folder / "supervisor.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "labs.supervisor", *arguments], pass_fds=[lease, alive], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PYTHONPATH": str(code_folder())},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PYTHONPATH": str(code_folder())},  # noqa: E501
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a network engineer asks first: sessions, BFD, EVPN, VNIs, router MACs, tenant routes, conntrack, RDMA devices."""
+"""What a network engineer asks first: sessions, BFD, EVPN, VNIs, RMACs, tenant routes, conntrack, RDMA devices."""
 
 from __future__ import annotations
 

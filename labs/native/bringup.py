@@ -133,6 +133,7 @@ def wanted_daemons(text: str) -> dict[str, list[str]]:
 
 
 def start_routing() -> list[str]:
+    """Start the FRR daemons of the node and load its frr.conf; returns what they complained of. Raises NodeError."""
     config = Path("/etc/frr/frr.conf")
     if not config.is_file():
         return []
@@ -149,13 +150,13 @@ def start_routing() -> list[str]:
             tail = Path(f"/var/log/frr/{name}.log")
             said = tail.read_text(errors="replace")[-400:] if tail.is_file() else ""
             raise NodeError(f"{name} {' '.join(options)} did not start (exit {done.returncode}): {said.strip()}")
-    done = _run(["vtysh", "-b"])
-    lines = (done.stdout + done.stderr).splitlines()
+    answer = _run(["vtysh", "-b"])
+    lines = (answer.stdout + answer.stderr).splitlines()
     complaints = [
         f"frr.conf: {line.strip()}" for line in lines if _COMPLAINT.search(line) and not _HARMLESS.search(line)
     ]
-    if done.returncode and not complaints:
-        complaints.append(f"frr.conf: vtysh exit {done.returncode}: {' '.join(lines)[-400:]}")
+    if answer.returncode and not complaints:
+        complaints.append(f"frr.conf: vtysh exit {answer.returncode}: {' '.join(lines)[-400:]}")
     return complaints
 
 

@@ -60,8 +60,8 @@ def start(state: Path, options: Options) -> Machine:
     ]
     with (state / "console.log").open("wb") as console:
         process = subprocess.Popen(
-            [*command, "sh", "-e", str(script)], stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=environment,
-            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here
+            [*command, "sh", "-e", str(script)], stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=environment,  # noqa: E501
+            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here  # noqa: E501
         )  # fmt: skip
     theirs.close()
     return Machine(process, ours)

@@ -12,6 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labs.native import namespaces
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,7 +31,7 @@ OWN_FILES = Path("/etc/kvfabric")
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _SCRATCH = ("/run", "/tmp", "/etc/frr", "/var/lib/frr", "/var/tmp", "/var/log", "/usr/local/sbin")  # noqa: S108
 _FRR_OWNED = ("/run/frr", "/etc/frr", "/var/lib/frr", "/var/tmp/frr", "/var/log/frr")  # noqa: S108
-_RUN_FOLDERS = ("/run/frr", "/run/netns", "/run/lock", "/run/sshd", "/run/haproxy", "/run/lldpd", "/var/tmp/frr", "/var/log/frr")  # noqa: S108  # fmt: skip
+_RUN_FOLDERS = ("/run/frr", "/run/netns", "/run/lock", "/run/sshd", "/run/haproxy", "/run/lldpd", "/var/tmp/frr", "/var/log/frr")  # noqa: S108, E501  # fmt: skip
 
 
 def batch(lines: list[str], family: tuple[str, ...] = ()) -> None:
@@ -77,8 +79,8 @@ def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -
 def enter_new(node: Node) -> None:
     """Turn this process into the first of a node: its network namespace, own mounts, own host name."""
     with Path(f"/run/netns/{node.name}").open() as handle:
-        os.setns(handle.fileno(), os.CLONE_NEWNET)
-    os.unshare(os.CLONE_NEWNS | os.CLONE_NEWUTS)
+        namespaces.setns(handle.fileno(), namespaces.CLONE_NEWNET)
+    namespaces.unshare(namespaces.CLONE_NEWNS | namespaces.CLONE_NEWUTS)
     mount("none", "/", "", _MS_REC | _MS_PRIVATE)
     socket.sethostname(node.name)
     mount("sysfs", "/sys", "sysfs")  # a new mount shows this namespace's interfaces
@@ -151,13 +153,13 @@ def enter(name: str) -> Callable[[], None]:
     pids = holders()
     if name not in pids:
         raise KeyError(f"no node {name}; there are {', '.join(pids) or 'none'}")
-    kinds = (("net", os.CLONE_NEWNET), ("uts", os.CLONE_NEWUTS), ("mnt", os.CLONE_NEWNS))
+    kinds = (("net", namespaces.CLONE_NEWNET), ("uts", namespaces.CLONE_NEWUTS), ("mnt", namespaces.CLONE_NEWNS))
     paths = [(f"/proc/{pids[name]}/ns/{kind}", flag) for kind, flag in kinds]
 
     def move() -> None:
         for path, flag in paths:
             fd = os.open(path, os.O_RDONLY)
-            os.setns(fd, flag)
+            namespaces.setns(fd, flag)
             os.close(fd)
 
     return move

@@ -25,17 +25,17 @@ FEATURES = (
     Feature("dummy devices", "ip link add d type dummy", "no ports without light"),
     Feature(
         "nftables inet NAT",
-        "nft 'add table inet t; add chain inet t c { type nat hook postrouting priority 100; }; add rule inet t c masquerade'",
+        "nft 'add table inet t; add chain inet t c { type nat hook postrouting priority 100; }; add rule inet t c masquerade'",  # noqa: E501
         "no gateways",
     ),
     Feature(
         "conntrack zones",
-        "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }; add rule ip t c ct zone set 5'",
+        "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }; add rule ip t c ct zone set 5'",  # noqa: E501
         "tenants with the same prefixes cannot be told apart at the gateways",
     ),
     Feature(
         "netdev egress hook",
-        "ip link set lo up; nft 'add table netdev t; add chain netdev t c { type filter hook egress device lo priority 0; }'",
+        "ip link set lo up; nft 'add table netdev t; add chain netdev t c { type filter hook egress device lo priority 0; }'",  # noqa: E501
         "no silent link failures (`lab break`)",
         needed=False,
     ),
