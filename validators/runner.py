@@ -138,6 +138,9 @@ class Runner:
             return f"needs real ports, and those of engine {self.devices.name} are virtual"
         if case.check.disruptive and not self.options.allow_disruptive and self.options.stored is None:
             return "disturbs traffic: give --allow-disruptive to run it"
+        stored = self.options.stored
+        if stored is not None and not case.check.passive and _stored_case(stored, case) is None:
+            return "acts on the network, and the stored answers have no run of it: it must run live"
         return ""
 
     def _judge(self, context: Context, case: Case) -> Result:
@@ -172,13 +175,11 @@ class Runner:
         stored = self.options.stored
         if stored is None or check.passive:
             return check.collect(context, case.inputs)
-        path = stored / CASES / file_name(case.id)
-        if not path.exists():
-            path = stored / "raw" / CASES / file_name(case.id)
+        path = _stored_case(stored, case)
         try:
-            data: dict[str, Any] = json.loads(path.read_text())
+            data: dict[str, Any] = json.loads(path.read_text()) if path else {}
         except (OSError, ValueError):
-            message = "the stored run has no observations of this case: it must run live"
+            message = "the stored observations of this case are damaged"
             raise CouldNotRunError(message) from None
         return data
 
@@ -191,6 +192,12 @@ class Runner:
     def _tell(self, hook: str, *args: Any, **kwargs: Any) -> None:
         for processor in self.processors:
             getattr(processor, hook)(*args, **kwargs)
+
+
+def _stored_case(stored: Path, case: Case) -> Path | None:
+    """Where an earlier run left its observations of a case, if it did."""
+    name = file_name(case.id)
+    return next((path for path in (stored / CASES / name, stored / "raw" / CASES / name) if path.is_file()), None)
 
 
 def _grounds(stage: Stage) -> list[Stage]:

@@ -83,6 +83,11 @@ def _open_lab(wanted: Acceptance) -> Devices:
     if wanted.engine == "containerlab":
         raise CouldNotRunError("engine containerlab: export the lab, start it, and give its nodes with --hosts FILE")
     running = attach(wanted.lab)
+    if running.lab.site and running.lab.site != wanted.plan.site:
+        text = f"the running lab {running.lab.name} is one of site {running.lab.site}"
+        raise InputError(
+            [Problem("accept.lab", wanted.plan.site, text, "start a lab of this site, or name it with --lab")]
+        )
     if running.lab.plan_digest and running.lab.plan_digest != wanted.plan.digest:
         text = f"the lab {running.lab.name} was made from another plan ({running.lab.plan_digest[:12]})"
         raise InputError([Problem("accept.lab", wanted.plan.site, text, "start the lab again from this site")])

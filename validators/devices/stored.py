@@ -6,6 +6,7 @@ no answer. A snapshot or a run's folder has this tree under `raw/devices` or `de
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from typing import TYPE_CHECKING
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from validators.report.redact import Redactor
 
 DEVICES = "devices"
+# what the answers were taken from: whether its ports were real decides what can be judged
+ENGINE = "engine.json"
 
 
 class StoredDevices:
     """An engine that answers from files and runs nothing."""
 
     name = "stored"
-    physical = True
 
     def __init__(self, folder: Path) -> None:
         trees = (folder / "raw" / DEVICES, folder / DEVICES, folder)
@@ -37,6 +39,7 @@ class StoredDevices:
             raise InputError(
                 [Problem("snapshot.missing", str(folder), "there are no stored answers here", fix, str(folder))]
             )
+        self.physical = _was_physical(self.root.parent / ENGINE)
         samples = [int(m[1]) for path in self.root.glob("*/*.txt") if (m := re.search(r"\.(\d+)\.txt$", path.name))]
         self.rounds: int | None = max(samples, default=1)
 
@@ -68,6 +71,8 @@ class Recorder:
     def __init__(self, inner: Devices, folder: Path, redactor: Redactor) -> None:
         self.inner, self.root, self.redactor = inner, folder / DEVICES, redactor
         self.name, self.physical, self.rounds = inner.name, inner.physical, inner.rounds
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(folder / ENGINE, json.dumps({"engine": inner.name, "physical": inner.physical}))
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask, write, return."""
@@ -89,6 +94,14 @@ class Recorder:
     def close(self) -> None:
         """Pass on."""
         self.inner.close()
+
+
+def _was_physical(path: Path) -> bool:
+    """Answers that people put together themselves come from real devices unless the folder says otherwise."""
+    try:
+        return bool(json.loads(path.read_text())["physical"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
 
 
 def _write(path: Path, text: str) -> None:
