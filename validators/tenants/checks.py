@@ -13,7 +13,7 @@ from validators.results import Result, State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.plan import Plan, Server
+    from fabric.plan import Plan, Server, Tenant
 
 
 class TenantInputs(CheckInputs):
@@ -26,8 +26,8 @@ class TenantInputs(CheckInputs):
 class TenantMatrix(Check):
     """A tenant reaches its own servers and its peers', and nobody else.
 
-    One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, so a silent path
-    to an address that the sender's own tenant has too proves nothing and is skipped.
+    One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, so an answer from
+    an address that a tenant within reach has too proves nothing; such a pair is skipped where no other address is.
 
     Pass: each allowed pair answers, each forbidden pair is silent.
     Fail: an allowed pair is silent, or a forbidden pair answers.
@@ -70,10 +70,11 @@ class TenantMatrix(Check):
         """Compare pair by pair with the plan's peerings."""
         sender = plan.tenants[inputs.tenant]
         allowed = {sender.name, *sender.peers}
-        own = {str(ip_interface(p.address).ip) for s in _members(plan, sender.name) for p in s.ports if p.address}
         parts = []
         for name, pair in observations["pairs"].items():
-            state, text = _verdict(pair, name in allowed, pair["address"] in own and name != sender.name)
+            state, text = _verdict(
+                pair, name in allowed, name not in allowed and pair["address"] in _within_reach(plan, sender)
+            )
             subject = f"{observations['sender']} ({sender.name}) -> {pair['server']} ({name})"
             place = "" if state in {State.PASS, State.SKIPPED} else f"VRFs {sender.vrf} and {plan.tenants[name].vrf}"
             labels = {"tenant": sender.name, "device": observations["sender"], "direction": f"to {name}"}
@@ -85,16 +86,34 @@ def _members(plan: Plan, tenant: str) -> list[Server]:
     return [s for s in plan.servers.values() if any(p.tenant == tenant and p.address for p in s.ports)]
 
 
+def _within_reach(plan: Plan, tenant: Tenant) -> set[str]:
+    """The addresses of a tenant and of its peers."""
+    names = {tenant.name, *tenant.peers}
+    return {
+        str(ip_interface(p.address).ip)
+        for s in plan.servers.values()
+        for p in s.ports
+        if p.tenant in names and p.address
+    }
+
+
 def _targets(plan: Plan, tenant: str, sender: Server) -> dict[str, tuple[str, str]]:
     """Return tenant -> (server, address) to send to: another server where there is one."""
     found = {}
     fabrics = {port.fabric for port in sender.ports if port.tenant == tenant}
+    reach = _within_reach(plan, plan.tenants[tenant])
+    allowed = {tenant, *plan.tenants[tenant].peers}
     for name in plan.tenants:
-        for server in _members(plan, name):
-            ports = [p for p in server.ports if p.tenant == name and p.address and p.fabric in fabrics]
-            if server.name != sender.name and ports:
-                found[name] = (server.name, str(ip_interface(ports[-1].address).ip))
-                break
+        candidates = [
+            (server.name, str(ip_interface(port.address).ip))
+            for server in _members(plan, name)
+            for port in reversed(server.ports)
+            if server.name != sender.name and port.tenant == name and port.address and port.fabric in fabrics
+        ]
+        # an address that only this tenant has tells most
+        candidates.sort(key=lambda one: name not in allowed and one[1] in reach)
+        if candidates:
+            found[name] = candidates[0]
     return found
 
 
@@ -106,7 +125,7 @@ def _verdict(pair: dict[str, str], allowed: bool, ambiguous: bool) -> tuple[Stat
         return State.ERROR, f"ping did not run: {pair['text'].strip()[-120:] or 'it printed nothing'}"
     sent, received = int(match[1]), int(match[2])
     if ambiguous:
-        return State.SKIPPED, f"{pair['address']} is an address of the sender's own tenant too"
+        return State.SKIPPED, f"{pair['address']} is an address of a tenant within reach too"
     if not sent:
         return State.ERROR, "nothing was sent"
     if allowed:

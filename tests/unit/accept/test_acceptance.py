@@ -1,0 +1,96 @@
+"""A whole acceptance: live on a simulated site, offline from its snapshot and from its run, and on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from fabric.build import load_plan
+from fabric.cli.main import cli
+from tests.unit.accept.simulated import SimulatedSite
+from validators import runner_acceptance
+from validators.devices.answers import Answer
+from validators.report.redact import Redactor
+from validators.report.write import FORMATS
+from validators.runner_acceptance import Acceptance, accept, take_snapshot
+
+pytestmark = pytest.mark.unit
+PLAN = load_plan("lab")
+
+
+class Site(SimulatedSite):
+    """The simulated site, whose servers reach what the plan lets them reach."""
+
+    def run(self, device, command, timeout_s=30.0):
+        reached = {"compute-001": {"10.1.0.25", "10.250.0.5"}, "storage-001": {"10.1.0.9"}}.get(device, set())
+        address = command.split()[-2].rstrip(";")
+        return Answer(f"3 packets transmitted, {3 if address in reached else 0} received")
+
+
+@pytest.fixture
+def live(monkeypatch):
+    site = Site(PLAN)
+    site.rounds = 2
+    real = runner_acceptance.open_devices
+    monkeypatch.setattr(
+        runner_acceptance, "open_devices", lambda w: real(w) if w.stored else (site, Redactor(["s3cret"]))
+    )
+    return site
+
+
+def test_accept_then_judge_its_own_run_offline(tmp_path, live):
+    run, folder, files = accept(Acceptance(PLAN, tmp_path, name="live"))
+    assert run.verdict == "accepted", [
+        r.result.text for r in run.records if r.result.state.value not in {"pass", "skipped"}
+    ]
+    assert set(files) == set(FORMATS)
+    asked = len(live.asked)
+    again, _, _ = accept(Acceptance(PLAN, tmp_path, name="offline", stored=folder))
+    assert again.verdict == "accepted"
+    assert {r.case: r.result.state for r in again.records} == {r.case: r.result.state for r in run.records}
+    assert len(live.asked) == asked
+
+
+def test_a_snapshot_is_judged_like_the_site_and_says_what_must_run_live(tmp_path, live):
+    live.broken[("leaf-01", "bgp")] = lambda d: (
+        d["default"]["ipv4Unicast"]["peers"]["Ethernet256"].update(state="Idle") or d
+    )
+    counts = take_snapshot(Acceptance(PLAN, tmp_path), tmp_path / "snap", samples=2)
+    assert counts["without answer"] == 8  # optics of four switches: the lab knows neither light nor FEC
+    run, _, _ = accept(Acceptance(PLAN, tmp_path / "runs", stored=tmp_path / "snap", keep_going=True))
+    bad = [r.result for r in run.records if r.result.state.value in {"fail", "error"}]
+    assert [(r.check, r.subject) for r in bad] == [("bgp-sessions", "leaf-01")]
+    assert all("must run live" in r.result.text for r in run.records if r.stage == "tenants")
+
+
+def test_secrets_never_reach_the_run_folder(tmp_path, live):
+    live.broken[("leaf-01", "version")] = lambda _d: "version s3cret\npassword s3cret"
+    live.broken[("leaf-02", "version")] = lambda _d: Answer(error="login with s3cret failed")
+    _, folder, _ = accept(Acceptance(PLAN, tmp_path, name="x"))
+    assert not [path for path in folder.rglob("*") if path.is_file() and "s3cret" in path.read_text()]
+
+
+def test_resume_of_a_finished_run_asks_nobody(tmp_path, live):
+    accept(Acceptance(PLAN, tmp_path, name="x"))
+    asked = len(live.asked)
+    run, _, _ = accept(Acceptance(PLAN, tmp_path, resume=True))
+    assert run.verdict == "accepted"
+    assert len(live.asked) == asked
+
+
+def test_the_command_line(tmp_path, live):
+    ran = CliRunner().invoke(
+        cli, ["accept", "lab", "--out", str(tmp_path), "--name", "a", "--format", "json"], standalone_mode=False
+    )
+    assert ran.return_value == 0
+    assert json.loads(ran.stdout)["verdict"] == "accepted"
+    live.broken[("leaf-01", "links")] = lambda d: d[0].update(master="Vrf-globex") or d
+    ran = CliRunner().invoke(cli, ["accept", "lab", "--out", str(tmp_path), "--name", "b"], standalone_mode=False)
+    assert ran.return_value == 1
+    ran = CliRunner().invoke(cli, ["report", "diff", str(tmp_path / "a"), str(tmp_path / "b")], standalone_mode=False)
+    assert ran.return_value == 1
+    assert "VRF is Vrf-globex, the plan says Vrf-acme" in ran.stdout
+    ran = CliRunner().invoke(cli, ["accept", "lab", "--list", "--check", "nothing"], standalone_mode=False)
+    assert ran.return_value == 4
