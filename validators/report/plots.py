@@ -65,7 +65,7 @@ def heat_map(data: dict[str, Any], _result: Result) -> dict[str, Any]:
     return {
         "cells": cells, "cell": cell, "rows": [{"y": _TOP + i * cell + cell / 2, "text": t} for i, t in enumerate(rows)],
         "columns": [{"x": _LEFT + j * cell + cell / 2, "text": t} for j, t in enumerate(columns)],
-        "width": _LEFT + cell * len(columns) + 12, "height": _TOP + cell * len(rows) + 12, "left": _LEFT, "top": _TOP,
+        "width": _LEFT + cell * len(columns) + 70, "height": _TOP + cell * len(rows) + 12, "left": _LEFT, "top": _TOP,
         "unit": data.get("unit", ""), "promised": data.get("promised"),
         "least": min(known) if known else None, "most": max(known) if known else None,
         "unmeasured": sum(1 for line in values for v in line if not isinstance(v, int | float)) - _diagonal(rows, columns),
