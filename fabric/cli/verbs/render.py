@@ -29,12 +29,13 @@ def command(
       kvfabric render xoc-256 --out out/configs --diff
       kvfabric render lab --target frr --out out/lab --limit be-leaf-01,be-spine-01
     """
-    from fabric.build import load_plan
+    from fabric.build import plan_site
     from fabric.render.registry import render_site
     from fabric.render.writer import diff_tree, write_tree
 
     names = [name.strip() for name in limit.split(",") if name.strip()] if limit is not None else None
-    rendered = render_site(load_plan(site), names, target)
+    planned = plan_site(site)
+    rendered = render_site(planned.plan, names, target)
     if diff:
         differences = diff_tree(out, rendered, whole=names is None)
         if form == "json":
@@ -44,6 +45,8 @@ def command(
                 click.echo("\n".join(difference.lines))
         ctx.exit(EXIT_FAILED if differences else EXIT_PASS)
     done = write_tree(out, rendered, whole=names is None)
+    # what was rendered must keep its numbers, or the next run could give others
+    click.echo(planned.keep_ledger(), err=True)
     if form == "json":
         print_json({"written": done.written, "unchanged": done.unchanged, "stale": done.stale})
     else:
