@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "bgp": "show bgp vrf all summary json",
-    "bfd": "show bfd vrf all peers json",
+    "bfd": "show bfd peers json",
     "vni": "show vrf vni json",
     "rmac": "show evpn rmac vni all json",
     "route": "show ip route vrf all json",

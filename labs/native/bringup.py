@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labs.model import BORDER_LEAF, LEAF
 from labs.native.nodes import OWN_FILES
 
 if TYPE_CHECKING:
@@ -25,16 +24,15 @@ _COMPLAINT = re.compile(
 )
 _HARMLESS = re.compile(r"Graceful restart configuration changed|not installed currently")
 
-# Linux keeps one cached route per remote VTEP of a VXLAN device, so all flows to a leaf would take one spine, which no
-# switch does. A packet mark makes the device ask the routing table for each packet, whose multipath hash sees the flow.
-_SPREAD = """
-table ip kvlab_spread {
- chain marking {
-  type filter hook forward priority 0; policy accept;
-  meta mark 0 meta mark set 0x100
- }
-}
-"""
+# kernel settings that one namespace cannot have for itself
+_MACHINE_WIDE = (
+    "net/core/",
+    "net/bridge/",
+    "net/netfilter/nf_conntrack_max",
+    "net/netfilter/nf_conntrack_buckets",
+    "net/ipv4/neigh/default/gc_thresh",
+    "net/ipv6/neigh/default/gc_thresh",
+)
 
 
 class NodeError(Exception):
@@ -50,7 +48,7 @@ def bring_up(node: Node) -> list[str]:
     apply_sysctls()
     _script("network.sh")
     complaints = apply_sysctls()
-    _firewall(node)
+    _firewall()
     complaints += _soft_roce(node)
     complaints += start_routing()
     _balancer()
@@ -78,7 +76,7 @@ def apply_sysctls() -> list[str]:
         return []
     refused = []
     for key, value in sysctl_lines(path.read_text()):
-        if not key.startswith("net/"):
+        if not key.startswith("net/") or key.startswith(_MACHINE_WIDE):
             continue
         try:
             (Path("/proc/sys") / key).write_text(value)
@@ -96,14 +94,12 @@ def _script(name: str) -> None:
         raise NodeError(f"{name} failed (exit {done.returncode}): {done.stderr.strip()[-800:]}")
 
 
-def _firewall(node: Node) -> None:
+def _firewall() -> None:
     path = OWN_FILES / "nftables.conf"
     if path.is_file():
         done = _run(["nft", "-f", str(path)])
         if done.returncode:
             raise NodeError(f"nftables.conf was refused: {done.stderr.strip()[:800]}")
-    if node.kind in {LEAF, BORDER_LEAF}:
-        _run(["nft", "-f", "-"], _SPREAD)
 
 
 def rdma_name(node: str, interface: str) -> str:
@@ -133,6 +129,7 @@ def wanted_daemons(text: str) -> dict[str, list[str]]:
 
 
 def start_routing() -> list[str]:
+    """Start FRR from its rendered files; returns what it complained of. Raises NodeError."""
     """Start the FRR daemons of the node and load its frr.conf; returns what they complained of. Raises NodeError."""
     config = Path("/etc/frr/frr.conf")
     if not config.is_file():

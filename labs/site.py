@@ -1,0 +1,39 @@
+"""A lab of a site, from its name: plan, render for Linux, slice, start."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labs import launch, outside, slice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from labs.machine import Options
+
+
+def start(
+    site: str,
+    name: str = "",
+    counts: str = "",
+    engine: str = "",
+    options: Options | None = None,
+    say: Callable[[str], None] = lambda _text: None,
+) -> launch.Started:
+    """Start the lab of a site (or a slice of it); it ends with this process unless it is committed.
+
+    Raises InputError for a bad site, slice or name, CouldNotRunError when it cannot be started here.
+    """
+    from fabric.build import load_plan
+    from fabric.render.registry import render_site
+    from fabric.render.writer import write_tree
+
+    plan = load_plan(site)
+    lab = slice.make(plan, name or plan.site, slice.parse_counts(counts))
+    with tempfile.TemporaryDirectory(prefix="kvfabric-lab-") as work:
+        folder = Path(work) / "files"
+        write_tree(folder, render_site(plan, [n.name for n in lab.nodes if n.name not in plan.edges], "frr"))
+        outside.write(plan, folder, [n.name for n in lab.nodes if n.name in plan.edges])
+        return launch.launch(lab, folder, engine, options, say=say)
