@@ -273,7 +273,7 @@ class Running:
 def _wait_released(handle: int, timeout_s: float = 20) -> None:
     """Wait until the supervisor has let go of its lock, that is until it has ended."""
     done = subprocess.run(
-        ["flock", "--timeout", str(timeout_s), str(handle), "true"], pass_fds=[handle], capture_output=True, check=False
+        ["flock", "--timeout", str(timeout_s), str(handle)], pass_fds=[handle], capture_output=True, check=False
     )
     if done.returncode:
         raise CouldNotRunError(f"the lab's supervisor did not end within {timeout_s:g} s")

@@ -1,4 +1,4 @@
-"""The world outside the gateways, which nobody renders: the provider's router, with a host that stands for the internet."""
+"""The world outside the gateways, which nobody renders: the provider's router, which also plays the internet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fabric.plan import EXTERNAL_LINK
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fabric.plan import Plan
+    from fabric.plan import Link, Plan
 
 # RFC 5737 documentation range: an address that only the outside has
 INTERNET_ADDRESS = "198.51.100.1"
@@ -30,7 +30,7 @@ def write(plan: Plan, folder: Path, edges: list[str]) -> None:
         )
 
 
-def _network(name: str, links: list) -> str:  # type: ignore[type-arg]
+def _network(name: str, links: list[Link]) -> str:
     lines = ["#!/bin/sh", "set -e", "ip link set lo up", f"ip addr replace {INTERNET_ADDRESS}/32 dev lo"]
     for link in links:
         end = link.end(name)
@@ -38,7 +38,7 @@ def _network(name: str, links: list) -> str:  # type: ignore[type-arg]
     return "\n".join(lines) + "\n"
 
 
-def _routing(plan: Plan, name: str, links: list) -> str:  # type: ignore[type-arg]
+def _routing(plan: Plan, name: str, links: list[Link]) -> str:
     edge = plan.edges[name]
     lines = [
         "frr defaults traditional", f"hostname {name}", "bfd", " profile edge", "  detect-multiplier 3",

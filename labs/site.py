@@ -6,7 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labs import launch, outside, slice
+from labs import launch, outside
+from labs import slice as slicing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ def start(
     from fabric.render.writer import write_tree
 
     plan = load_plan(site)
-    lab = slice.make(plan, name or plan.site, slice.parse_counts(counts))
+    lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     with tempfile.TemporaryDirectory(prefix="kvfabric-lab-") as work:
         folder = Path(work) / "files"
         write_tree(folder, render_site(plan, [n.name for n in lab.nodes if n.name not in plan.edges], "frr"))

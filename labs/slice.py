@@ -64,8 +64,8 @@ def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.L
 def _link(plan: Plan, link: Link) -> model.Link:
     fabric = plan.fabrics.get(link.fabric)
     mtu = 1500 if link.kind == EXTERNAL_LINK or fabric is None else fabric.mtu
-    ends = (model.End(end.device, end.interface) for end in (link.a, link.b))
-    return model.Link(link.id, *ends, mtu=mtu)
+    near, far = (model.End(end.device, end.interface) for end in (link.a, link.b))
+    return model.Link(link.id, near, far, mtu)
 
 
 def _node(plan: Plan, device: str, chosen: Iterable[str]) -> model.Node:

@@ -6,7 +6,8 @@ import pytest
 
 from fabric.build import load_plan
 from fabric.problem import InputError
-from labs import converge, model, outside, slice, wire
+from labs import converge, model, outside, wire
+from labs import slice as slicing
 from labs.native import bringup
 
 pytestmark = pytest.mark.unit
@@ -18,18 +19,18 @@ def plan():
 
 
 def test_a_lab_survives_json(plan):
-    lab = slice.make(plan, "lab")
+    lab = slicing.make(plan, "lab")
     assert model.Lab.from_json(lab.to_json()) == lab
     assert model.faults(lab) == []
     assert len(lab.expect.sessions) == 20
 
 
 def test_a_slice_keeps_names_and_darkens_the_rest(plan):
-    lab = slice.make(plan, "lab", slice.parse_counts("spines=1,servers=1"))
+    lab = slicing.make(plan, "lab", slicing.parse_counts("spines=1,servers=1"))
     assert [n.name for n in lab.nodes if n.kind == "spine"] == ["spine-01"]
     assert "Ethernet264" in lab.node("leaf-01").dark
     with pytest.raises(InputError):
-        slice.parse_counts("racks=2,leaves=x")
+        slicing.parse_counts("racks=2,leaves=x")
 
 
 def test_faults_of_a_lab_are_found():
