@@ -117,14 +117,15 @@ class Ledger:
         return sum(map(len, retired.values()))
 
     def changes_since(self, older: Ledger) -> list[str]:
-        """Return `pool: key old -> new` lines: what this run gave or changed."""
+        """Return lines of what this run gave, changed or gave back; numbers are positions in the pool, from 0."""
         lines = []
         for pool, book in sorted(self.pools.items()):
             before = older.pools.get(pool, {})
             for key in sorted(set(book) | set(before), key=natural_key):
-                old, new = before.get(key, "-"), book.get(key, "-")
+                old, new = before.get(key), book.get(key)
                 if old != new:
-                    lines.append(f"{pool}: {key} {old} -> {new}")
+                    how = f"new, {new}" if old is None else f"given back, {old}" if new is None else f"{old} -> {new}"
+                    lines.append(f"{pool}: {key} {how}")
         return lines
 
     def copy(self) -> Ledger:

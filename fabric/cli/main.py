@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -68,9 +69,11 @@ def _run(argv: list[str] | None) -> int:
         result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
-        from fabric.cli.output import print_problems
+        from fabric.cli.output import print_json, print_problems
 
         print_problems(error.problems)
+        if _wants_json(sys.argv[1:] if argv is None else argv):
+            print_json({"problems": [problem.to_dict() for problem in error.problems]})
         return EXIT_INPUT
     except CouldNotRunError as error:
         click.echo(f"kvfabric: could not run: {error}", err=True)
@@ -91,3 +94,7 @@ def _run(argv: list[str] | None) -> int:
         click.echo(f"kvfabric: {error.filename or ''}: {error.strerror or error}", err=True)
         return EXIT_INPUT
     return result if isinstance(result, int) else 0
+
+
+def _wants_json(argv: list[str]) -> bool:
+    return "--format=json" in argv or ("--format", "json") in pairwise(argv)
