@@ -71,7 +71,7 @@ def _report(started: Any) -> int:
 @command.command()
 @_start_options
 @click.pass_context
-def up(ctx: click.Context, **options: Any) -> None:
+def up(ctx: click.Context, /, **options: Any) -> None:
     """Start the lab of SITE. Exit 1: it runs but is not what the plan says. Example: kvfabric lab up lab"""
     started = _start(options)
     started.running.commit()
@@ -82,7 +82,7 @@ def up(ctx: click.Context, **options: Any) -> None:
 @_start_options
 @click.argument("argv", nargs=-1, required=True)
 @click.pass_context
-def run(ctx: click.Context, argv: tuple[str, ...], **options: Any) -> None:
+def run(ctx: click.Context, /, argv: tuple[str, ...], **options: Any) -> None:
     """Start a lab, run a command here with KVFABRIC_LAB set, stop it. Example: kvfabric lab run lab -- pytest"""
     import os
     import subprocess
