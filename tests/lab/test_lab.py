@@ -64,6 +64,30 @@ def test_masquerade_and_static(lab):
     assert _ping(lab, "edge-01", "203.0.113.30", "-I", INTERNET)
 
 
+def _read_bw(lab, client, port):
+    common = ["-F", "-m", "4096", "-s", "65536", "-n", "200", "-p", port]
+    server = lab.start("compute-003", ["timeout", "15", "ib_read_bw", "-d", "compute-003.be0-port0", *common])
+    listening = ["ss", "-ltnH", f"sport = :{port}"]
+    while not lab.run("compute-003", listening).out.strip() and server.poll() is None:
+        time.sleep(0.2)
+    done = lab.run(client, ["timeout", "10", "ib_read_bw", "-d", f"{client}.be0-port0", *common, "10.1.0.19"])
+    server.kill()
+    return done.rc
+
+
+def test_rdma_read_across_leaves_but_not_across_tenants(lab):
+    assert _read_bw(lab, "compute-001", "18801") == 0
+    assert _read_bw(lab, "compute-002", "18802") != 0
+
+
+def test_port_forward_reaches_the_private_port(lab):
+    server = lab.start("compute-001", ["sh", "-c", "echo hello | timeout 15 nc -l -p 8443 -q 1"])
+    time.sleep(0.5)
+    done = lab.run("edge-01", ["nc", "-s", INTERNET, "-w", "3", "203.0.113.20", "443"])
+    assert "hello" in done.out
+    server.kill()
+
+
 def test_spine_loss_is_found_and_healed(lab):
     lab.call("cut", target="spine-01", how="silent")
     try:
