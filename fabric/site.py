@@ -25,7 +25,15 @@ from fabric.plan import (
 )
 from fabric.problem import Severity
 from fabric.tenancy.members import AddressBook, Member, assign, peer_overlaps, peerings, subnet_of
-from fabric.topology.fabrics import FabricDraft, NicPort, build_fabric, gateway_wants, nic_ports, server_names
+from fabric.topology.fabrics import (
+    FabricDraft,
+    NicPort,
+    build_fabric,
+    gateway_names,
+    gateway_wants,
+    nic_ports,
+    server_names,
+)
 
 if TYPE_CHECKING:
     from fabric.allocation.ledger import Ledger
@@ -55,6 +63,8 @@ class SiteBuilder:
             draft = build_fabric(self.inventory, name, self.ledger, gateway_wants(self.inventory, name), self.problems)
             if draft:
                 self.fabrics[name] = draft
+        self._check_names()
+        self._check_group_members()
         self._build_tenants()
         if self._failed():
             return None
@@ -237,15 +247,52 @@ class SiteBuilder:
     # ------------------------------------------------------------------ the plan
 
     def _check_numbers_clash(self, switches: dict[str, Switch]) -> None:
-        """AS numbers said by hand must not meet those of the pools."""
+        """AS numbers said by hand must not meet others: eBGP between two devices of one AS would be iBGP."""
         holders: dict[int, str] = {}
+        if self.site.gateways:
+            holders[self.site.pools.gateway_asn] = "the gateways"
+        edge = self.site.edge
+        if edge:
+            other = holders.setdefault(edge.asn, "the edge routers")
+            if other != "the edge routers":
+                text = f"AS {edge.asn} is used by {other} and the edge routers"
+                self._bad("pools.asn", ("edge", "asn"), "edge", text, "give the edge its own AS number")
         for switch in switches.values():
-            if switch.kind == "spine" or not switch.managed:
+            if not switch.managed:
                 continue
-            other = holders.setdefault(switch.asn, switch.name)
-            if other != switch.name:
-                text = f"AS {switch.asn} is used by {other} and {switch.name}"
-                self._bad("pools.asn", ("fabrics", switch.fabric), switch.name, text, "leave `asn` to the pool")
+            holder = f"the spines of {switch.fabric}" if switch.kind == "spine" else switch.name
+            other = holders.setdefault(switch.asn, holder)
+            if other != holder:
+                text = f"AS {switch.asn} is used by {other} and {holder}"
+                path = ("fabrics", switch.fabric, switch.kind)
+                self._bad("pools.asn", path, switch.name, text, "leave `asn` to the pool, or choose another")
+
+    def _check_names(self) -> None:
+        """Every device of the site has a name of its own: files, cables and addresses go by it."""
+        seen: dict[str, tuple[str, Path_]] = {}
+        named: list[tuple[str, str, Path_]] = []
+        for fabric, draft in self.fabrics.items():
+            named += [(d.name, f"a {d.kind} of {fabric}", ("fabrics", fabric, d.kind)) for d in draft.switches]
+        named += [
+            (s, "a server", ("servers", c)) for c, spec in self.site.servers.items() for s in server_names(c, spec)
+        ]
+        for c, gateway in self.site.gateways.items():
+            named += [(name, "a gateway", ("gateways", c)) for name in gateway_names(c, gateway)]
+        if self.site.edge:
+            named += [(f"edge-{n + 1:02d}", "an edge router", ("edge",)) for n in range(self.site.edge.count)]
+        told: set[Path_] = set()
+        for name, what, path in named:
+            other, _ = seen.setdefault(name, (what, path))
+            if seen[name][1] != path and path not in told:
+                told.add(path)
+                text = f"'{name}' would be both {other} and {what}"
+                self._bad("inventory.name-twice", path, name, text, "give one of the classes another name or prefix")
+
+    def _check_group_members(self) -> None:
+        for name, members in self.groups.items():
+            if len(set(members)) != len(members):
+                text = f"group '{name}' names a gateway twice"
+                self._bad("gateway.group", ("groups", name), f"group {name}", text, "name each gateway once")
 
     def _exposures(self, gateways: dict[str, Gateway]) -> dict[str, tuple[Exposure, ...]]:
         if not any(tenant.expose for tenant in self.site.tenants.values()):

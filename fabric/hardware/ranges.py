@@ -7,6 +7,8 @@ from functools import cache
 
 _PART = re.compile(r"^(\d+)(?:-(\d+)(?::(\d+))?)?$")
 _HOSTS = re.compile(r"^([A-Za-z0-9_.-]*)\[(\d+)-(\d+)\](.*)$")
+# far above any site; keeps a slip of the finger from filling the memory
+_MOST = 100_000
 _NUMBER = re.compile(r"(\d+)")
 
 
@@ -22,6 +24,9 @@ def parse_ports(text: str) -> tuple[int, ...]:
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1:
             message = f"'{raw}' runs backwards or has no step"
+            raise ValueError(message)
+        if (last - first) // step >= _MOST:
+            message = f"'{raw}' names more than {_MOST} ports"
             raise ValueError(message)
         found.extend(range(first, last + 1, step))
     if len(set(found)) != len(found):
@@ -39,6 +44,9 @@ def expand_hosts(pattern: str) -> tuple[str, ...]:
     prefix, first, last, rest = match[1], match[2], match[3], match[4]
     if int(last) < int(first):
         message = f"'{pattern}' runs backwards"
+        raise ValueError(message)
+    if int(last) - int(first) >= _MOST:
+        message = f"'{pattern}' names more than {_MOST} hosts"
         raise ValueError(message)
     width = len(first)
     return tuple(f"{prefix}{n:0{width}d}{rest}" for n in range(int(first), int(last) + 1))

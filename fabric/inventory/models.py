@@ -156,7 +156,7 @@ class Fabric(_Model):
 class NicGroup(_Model):
     """NICs of one model in a server, all in one fabric: ports `<group><n>-<port>`, `<group>-<port>` for one."""
 
-    nic: Annotated[str, StringConstraints(pattern=r"^(\d+x )?[a-z0-9-]+$")] = Field(description="8x cx7-1x400g")
+    nic: Annotated[str, StringConstraints(pattern=r"^([1-9]\d?x )?[a-z0-9-]+$")] = Field(description="8x cx7-1x400g")
     fabric: Name
     placement: Literal["single-homed", "rail-optimised", "alternating"] | None = None
     attach: Literal["leaf", "border-leaf"] = "leaf"
@@ -180,12 +180,12 @@ class GatewayClass(_Model):
     count: Annotated[int, Field(ge=1, le=64)]
     fabric: Name | None = Field(None, description="default: the fabric that carries frontend")
     attach: Literal["border-leaf", "leaf", "spine"] = "border-leaf"
-    nic: Annotated[str, StringConstraints(pattern=r"^(\d+x )?[a-z0-9-]+$")] = "1x cx7-2x200g"
+    nic: Annotated[str, StringConstraints(pattern=r"^([1-9]\d?x )?[a-z0-9-]+$")] = "1x cx7-2x200g"
     external: Annotated[int, Field(ge=1, le=8)] = Field(1, description="links to each edge router")
     external_speed: Annotated[int, Field(ge=1, le=800)] = Field(200, description="Gb/s")
     idle_timeout: Seconds = Field(120, description="default of exposures that say none")
-    drain_deadline: Seconds = 600
-    health_interval: Seconds = 2
+    drain_deadline: Annotated[Seconds, Field(ge=1)] = 600
+    health_interval: Annotated[Seconds, Field(ge=1)] = 2
     health_failures: Annotated[int, Field(ge=1, le=100)] = 3
     conntrack_max: Annotated[int, Field(ge=1024, le=100_000_000)] = 10_000_000
     was: Name | None = None
@@ -341,7 +341,7 @@ class Site(_Model):
     fabrics: Annotated[dict[Name, Fabric], Field(min_length=1)]
     servers: dict[Name, ServerClass] = Field(default_factory=dict)
     gateways: dict[Name, GatewayClass] = Field(default_factory=dict)
-    groups: dict[Name, Hosts] = Field(
+    groups: dict[Name, Annotated[Hosts, Field(min_length=1)]] = Field(
         default_factory=dict, description="gateway groups: gateways in order of preference"
     )
     edge: Edge | None = None
