@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric.build import plan_site
+from fabric.files import replace_file
 from fabric.problem import Problem, Severity
 from fabric.summary import as_text, summarise
 
@@ -37,7 +38,7 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     from fabric.analysis.check import check_site
     from fabric.interop.diagram import diagram
     from fabric.interop.formats import write
-    from fabric.interop.output import write_files, write_text
+    from fabric.interop.output import write_files
     from fabric.render.registry import render_site
     from fabric.render.writer import write_tree
 
@@ -57,11 +58,11 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     outside = "".join(f", {name} on {count} files" for name, count in report.asked.items())
     outside += "".join(f"; {name} skipped: {reason}" for name, reason in report.skipped.items())
     progress(f"checked {report.files} files with {len(report.rules)} rules{outside}")
-    write_text(folder / "plan.json", json.dumps(plan.to_dict(), indent=1) + "\n")
-    write_text(folder / "findings.json", json.dumps([f.to_dict() for f in findings], indent=1) + "\n")
+    replace_file(folder / "plan.json", json.dumps(plan.to_dict(), indent=1) + "\n")
+    replace_file(folder / "findings.json", json.dumps([f.to_dict() for f in findings], indent=1) + "\n")
     for name in CABLE_FORMATS:
         write_files(write(plan, name), folder / "cables")
-    write_text(folder / "diagram.svg", diagram(plan))
+    replace_file(folder / "diagram.svg", diagram(plan))
     note = planned.keep_ledger()
     progress(f"cable files and diagram written; {note}")
     seconds = time.perf_counter() - start

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabric.files import replace_file
 from fabric.problem import CouldNotRunError, InputError, Problem
 
 if TYPE_CHECKING:
@@ -126,8 +127,7 @@ def write_facts(folder: Path, **facts: Any) -> None:
     """Keep facts about a lab (engine, process, start) beside it; written whole or not at all."""
     path = folder / "facts.json"
     merged = {**facts_of(folder), **facts}
-    path.with_suffix(".new").write_text(json.dumps(merged, indent=1))
-    path.with_suffix(".new").replace(path)
+    replace_file(path, json.dumps(merged, indent=1))
 
 
 def facts_of(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,6 @@ and an undo is on disk before the deed that it takes back.
 from __future__ import annotations
 
 import json
-import os
 import time
 import traceback
 from collections import Counter
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from fabric.files import replace_file
 from fabric.problem import CouldNotRunError
 from validators.check import STANDS_ON, Context, Stage, judged
 from validators.devices.answers import Answer, Ask
@@ -227,9 +227,7 @@ def file_name(case: str) -> str:
 def write_json(path: Path, data: Any) -> None:
     """Write a file so that it is either there complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(data, indent=1, default=_plain))
-    temporary.replace(path)
+    replace_file(path, json.dumps(data, indent=1, default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -9,17 +9,16 @@ forgotten; the same keys into the same ledger give the same numbers.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fabric.files import replace_file
 from fabric.hardware.ranges import natural_key
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
 _VERSION = 1
 
@@ -146,17 +145,7 @@ class Ledger:
         text = self.to_text()
         if path.exists() and path.read_text(encoding="utf-8") == text:
             return False
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        replace_file(path, text, sync=True)
         return True
 
 

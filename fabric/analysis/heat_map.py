@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from fabric.files import replace_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,9 +39,7 @@ def write_heat_map(path: Path, plan: Plan, impacts: list[Impact]) -> None:
     for kind, found in by_kind.items():
         squares = "".join(_square(i) for i in sorted(found, key=lambda i: i.parts))
         parts.append(f"<h2>{escape(kind)} ({len(found)})</h2><div class=g>{squares}</div>")
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text("\n".join(parts) + "</html>\n", encoding="utf-8")
-    temporary.replace(path)
+    replace_file(path, "\n".join(parts) + "</html>\n")
 
 
 def _square(impact: Impact) -> str:

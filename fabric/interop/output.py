@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from fabric.files import replace_file
 from fabric.problem import InputError, Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def write_files(files: dict[str, str], folder: Path) -> list[Path]:
@@ -18,25 +20,12 @@ def write_files(files: dict[str, str], folder: Path) -> list[Path]:
         path = folder / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_text(path, text)
+            replace_file(path, text)
         except OSError as error:
             fix = "choose another --out, or correct its rights"
             raise InputError([Problem("output.write", str(path), f"cannot write: {error.strerror}", fix)]) from error
         written.append(path)
     return written
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file in one step, so that a reader never sees half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def print_files(files: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabric.files import replace_file
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MARKER = ".kvfabric-render.json"
 _EXECUTABLES = frozenset({"gatewayctl"})
-_TEMPORARY = ".kvfabric-tmp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +172,5 @@ def _write(path: Path, text: str) -> bool:
             return False
     except FileNotFoundError:
         pass
-    temporary = path.with_name(f".{path.name}{_TEMPORARY}")
-    try:
-        temporary.write_bytes(data)
-        temporary.chmod(mode)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, data, mode=mode)
     return True

@@ -7,10 +7,10 @@ no answer. A snapshot or a run's folder has this tree under `raw/devices` or `de
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING
 
+from fabric.files import replace_file
 from fabric.problem import InputError, Problem
 from validators.devices.answers import Answer, Ask
 
@@ -72,7 +72,7 @@ class Recorder:
         self.inner, self.root, self.redactor = inner, folder / DEVICES, redactor
         self.name, self.physical, self.rounds = inner.name, inner.physical, inner.rounds
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / ENGINE, json.dumps({"engine": inner.name, "physical": inner.physical}))
+        replace_file(folder / ENGINE, json.dumps({"engine": inner.name, "physical": inner.physical}))
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask, write, return."""
@@ -81,7 +81,7 @@ class Recorder:
             folder = self.root / ask.device
             folder.mkdir(parents=True, exist_ok=True)
             number = f".{sample + 1}" if sample else ""
-            _write(
+            replace_file(
                 folder / f"{ask.question}{number if answer.ok else '.error'}.txt",
                 self.redactor.text(answer.text if answer.ok else answer.error),
             )
@@ -102,9 +102,3 @@ def _was_physical(path: Path) -> bool:
         return bool(json.loads(path.read_text())["physical"])
     except (OSError, ValueError, KeyError, TypeError):
         return True
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
+from fabric.files import replace_file
 from fabric.problem import InputError, Problem
 from validators.journal import read_journal
 from validators.report.html import to_html
@@ -53,8 +53,6 @@ def write_reports(run: Run, folder: Path, formats: Iterable[str] = FORMATS) -> d
     for name in formats:
         file, make = FORMATS[name]
         path = folder / file
-        temporary = path.with_name(f".{file}.{os.getpid()}")
-        temporary.write_text(make(run), encoding="utf-8")
-        temporary.replace(path)
+        replace_file(path, make(run))
         written[name] = path
     return written

@@ -1,0 +1,28 @@
+"""Writing files: a reader sees the old file or the new one, never half of one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_file(path: Path, data: str | bytes, *, mode: int = 0o644, sync: bool = False) -> None:
+    """Put `data` (text as UTF-8) at `path` in one step, by a temporary file beside it and a rename.
+
+    `sync` waits until the data is on the disk, for files that cannot be made again. Raises OSError, and then leaves
+    neither a temporary file nor a changed `path`.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data.encode("utf-8") if isinstance(data, str) else data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.chmod(mode)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
