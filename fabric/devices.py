@@ -24,7 +24,7 @@ from fabric.plan import (
     Switch,
 )
 from fabric.qos.build import build_qos
-from fabric.topology.fabrics import gateway_fabric, gateway_names, server_names, switch_spec
+from fabric.topology.fabrics import edge_names, gateway_fabric, gateway_names, server_names, switch_spec
 
 if TYPE_CHECKING:
     from fabric.site import SiteBuilder
@@ -120,7 +120,7 @@ class DeviceBuilder:
         numbers: dict[str, int] = {}
         network = self.site.pools.links
         if draft.spec.links == "numbered" and draft.spec.managed:
-            numbers = self.numbers.pairs("link", "links", network, ids, ("pools", "links"))
+            numbers = self.numbers.pairs("link", network, ids, ("pools", "links"))
         for link_id, uplink in zip(ids, draft.uplinks, strict=True):
             spine_address, leaf_address = pair(network, numbers[link_id]) if numbers else ("", "")
             self._add(self._fabric_link(draft, link_id, uplink, leaf_address, spine_address))
@@ -148,7 +148,7 @@ class DeviceBuilder:
         ]
         network = self.site.pools.gateway_links
         ids = [item.leaf.used[item.port.name] for _, item in placed]
-        numbers = self.numbers.pairs("gateway-link", "gateway_links", network, ids, ("pools", "gateway_links"))
+        numbers = self.numbers.pairs("gateway-link", network, ids, ("pools", "gateway_links"))
         vlans = self._gateway_vlans([item for _, item in placed])
         for link_id, (draft, item) in zip(ids, placed, strict=True):
             far, near = pair(network, numbers[link_id])
@@ -171,14 +171,14 @@ class DeviceBuilder:
         if not edge or not self.site.gateways:
             return
         wanted = [
-            (class_name, gateway, f"ex{e * spec.external + k}", f"edge-{e + 1:02d}", spec.external_speed)
+            (class_name, gateway, f"ex{e * spec.external + k}", edge_name, spec.external_speed)
             for class_name, spec in self.site.gateways.items()
             for gateway in gateway_names(class_name, spec)
-            for e in range(edge.count)
+            for e, edge_name in enumerate(edge_names(edge))
             for k in range(spec.external)
         ]
         keys = [f"{gateway}:{port}" for _, gateway, port, _, _ in wanted]
-        numbers = self.numbers.pairs("edge-link", "links", edge.links, keys, ("edge", "links"))
+        numbers = self.numbers.pairs("edge-link", edge.links, keys, ("edge", "links"))
         used: dict[str, int] = {}
         for key, (class_name, gateway, port, edge_name, speed) in zip(keys, wanted, strict=True):
             used[edge_name] = used.get(edge_name, 0) + 1
@@ -263,7 +263,7 @@ class DeviceBuilder:
                 renamed[draft.name] = f"{spec.was}-{draft.index + 1:02d}"
         for name, gateway in self.site.gateways.items():
             if gateway.was:
-                renamed |= {f"{name}-{n:02d}": f"{gateway.was}-{n:02d}" for n in range(1, gateway.count + 1)}
+                renamed |= dict(zip(gateway_names(name, gateway), gateway_names(gateway.was, gateway), strict=True))
         return renamed
 
     def _gateway_names(self) -> list[str]:
@@ -343,10 +343,6 @@ class DeviceBuilder:
                     conntrack_max=spec.conntrack_max,
                     rack=self.builder.racks.get(name, ""),
                 )
-
-    def with_tenants(self, gateway: Gateway, tenants: tuple[str, ...]) -> Gateway:
-        """The gateway with the tenants it serves."""
-        return replace(gateway, tenants=tenants)
 
     def _fabrics(self) -> None:
         by_fabric: dict[str, set[tuple[int, int]]] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-from fabric.allocation.addresses import usable
 from fabric.allocation.ledger import PoolExhaustedError
 from fabric.allocation.numbers import Numbers
 from fabric.gateway.context import ExposureContext
@@ -34,6 +34,7 @@ from fabric.topology.fabrics import (
     nic_ports,
     server_names,
 )
+from fabric.wellformed import SiteChecks, infrastructure
 
 if TYPE_CHECKING:
     from fabric.allocation.ledger import Ledger
@@ -52,19 +53,20 @@ class SiteBuilder:
         self.fabrics: dict[str, FabricDraft] = {}
         self.racks: dict[str, str] = {}
         self.numbers = Numbers(inventory, ledger, self.problems)
+        self.checks = SiteChecks(inventory, self.problems)
 
     def build(self) -> Plan | None:
         """Return the plan, or None when errors prevent one."""
-        self._check_references()
-        self._check_racks()
+        self.checks.references()
+        self.racks = self.checks.racks()
         if self._failed():
             return None
         for name in self.site.fabrics:
             draft = build_fabric(self.inventory, name, self.ledger, gateway_wants(self.inventory, name), self.problems)
             if draft:
                 self.fabrics[name] = draft
-        self._check_names()
-        self._check_group_members()
+        self.checks.names(self.fabrics)
+        self.checks.group_members(self.groups)
         self._build_tenants()
         if self._failed():
             return None
@@ -75,97 +77,14 @@ class SiteBuilder:
         if self._failed():
             return None
         links, switches, servers, gateways = devices.links, devices.switches, devices.servers, devices.gateways
-        self._check_numbers_clash(switches)
+        self.checks.as_numbers(switches)
         return self._plan(devices.fabric_plans, switches, servers, gateways, links, devices)
 
     def _failed(self) -> bool:
         return any(problem.severity is Severity.ERROR for problem in self.problems)
 
-    # ------------------------------------------------------------------ references and shapes
-
     def _bad(self, rule: str, path: Path_, subject: str, text: str, fix: str) -> None:
         self.problems.append(self.inventory.problem(rule, path, subject, text, fix))
-
-    def _check_references(self) -> None:
-        fabrics = self.site.fabrics
-        known = f"fabrics here: {', '.join(fabrics)}"
-        for name, server in self.site.servers.items():
-            for group, nic in server.nics.items():
-                if nic.fabric not in fabrics:
-                    path: Path_ = ("servers", name, "nics", group, "fabric")
-                    self._bad("inventory.fabric", path, f"servers {name}", f"no fabric '{nic.fabric}'", known)
-        for name, gateway in self.site.gateways.items():
-            if gateway.fabric and gateway.fabric not in fabrics:
-                path = ("gateways", name, "fabric")
-                self._bad("inventory.fabric", path, f"gateways {name}", f"no fabric '{gateway.fabric}'", known)
-            elif not gateway.fabric and not any("frontend" in f.carries for f in fabrics.values()):
-                text = "no fabric carries `frontend`, so there is nothing to attach to"
-                self._bad("inventory.fabric", ("gateways", name), f"gateways {name}", text, "say `fabric:`")
-        self._check_profile()
-        self._check_mtu()
-        self._check_pools()
-
-    def _check_profile(self) -> None:
-        carriers = [name for name, fabric in self.site.fabrics.items() if "backend" in fabric.carries]
-        if self.site.profile == "minimal" and carriers:
-            text = f"the minimal profile has no backend fabric, and '{carriers[0]}' carries one"
-            fix = "use `profile: distributed`, or remove `backend` from `carries`"
-            self._bad("inventory.profile", ("fabrics", carriers[0], "carries"), "profile", text, fix)
-        if self.site.profile == "distributed" and not carriers:
-            text = "the distributed profile needs a fabric that carries `backend`"
-            self._bad("inventory.profile", ("profile",), "profile", text, "add one, or use `profile: minimal`")
-        if self.site.gateways and not self.site.edge:
-            text = "gateways need to know the routers outside: `edge` is missing"
-            self._bad("inventory.edge", ("gateways",), "edge", text, "add `edge: {asn: 64999}`")
-
-    def _check_mtu(self) -> None:
-        for name, fabric in self.site.fabrics.items():
-            if fabric.managed and fabric.server_mtu + 50 > fabric.mtu:
-                text = f"server packets of {fabric.server_mtu} bytes and 50 of VXLAN do not fit an MTU of {fabric.mtu}"
-                fix = f"server_mtu: {fabric.mtu - 64}"
-                self._bad("inventory.mtu", ("fabrics", name), f"fabric {name}", text, fix)
-
-    def _check_pools(self) -> None:
-        """Address pools of the infrastructure must be apart, and apart from each other both ways."""
-        ranges = self.infrastructure()
-        for i, (name, network) in enumerate(ranges):
-            for other, second in ranges[i + 1 :]:
-                if network.overlaps(second):
-                    text = f"{name} {network} and {other} {second} overlap"
-                    self._bad("pools.overlap", ("pools", other), f"pool {other}", text, "give them disjoint ranges")
-        pools = self.site.pools
-        for left, right in (("spine_asn", "leaf_asn"), ("vlans", "gateway_vlans")):
-            a, b = getattr(pools, left), getattr(pools, right)
-            if a.first <= b.last and b.first <= a.last:
-                text = f"{left} {a.first}-{a.last} and {right} {b.first}-{b.last} overlap"
-                self._bad("pools.overlap", ("pools", right), f"pool {right}", text, "give them disjoint ranges")
-        for name, most in (
-            ("vlans", 4094),
-            ("gateway_vlans", 4094),
-            ("spine_asn", 4294967294),
-            ("leaf_asn", 4294967294),
-        ):
-            last = getattr(pools, name).last
-            if last > most:
-                text = f"{last} is too large, the largest is {most}"
-                self._bad("pools.range", ("pools", name), f"pool {name}", text, "lower it")
-
-    def infrastructure(self) -> list[tuple[str, IPv4Network]]:
-        """The named address ranges of the site's own devices."""
-        pools = self.site.pools
-        ranges = [
-            (name, getattr(pools, name)) for name in ("management", "loopbacks", "vteps", "links", "gateway_links")
-        ]
-        return [*ranges, ("edge.links", self.site.edge.links)] if self.site.edge else ranges
-
-    def _check_racks(self) -> None:
-        for name, rack in self.site.racks.items():
-            for pattern in rack.devices:
-                for device in expand_hosts(pattern):
-                    if device in self.racks:
-                        text = f"{device} already stands in rack {self.racks[device]}"
-                        self._bad("rack.twice", ("racks", name, "devices"), f"rack {name}", text, "keep one")
-                    self.racks[device] = name
 
     # ------------------------------------------------------------------ tenants
 
@@ -214,7 +133,7 @@ class SiteBuilder:
                 if network.overlaps(IPv4Network(other.prefix)):
                     text = f"{subnet.prefix} ({subnet.fabric}) and {other.prefix} ({other.fabric}) overlap"
                     self._bad("tenant.overlap", path, f"tenant {tenant}", text, "give them disjoint prefixes")
-            for name, pool in self.infrastructure():
+            for name, pool in infrastructure(self.site):
                 if network.overlaps(pool):
                     text = f"{subnet.prefix} overlaps the site's own {name} {pool}"
                     self._bad("tenant.overlap", path, f"tenant {tenant}", text, "move one of them")
@@ -246,54 +165,6 @@ class SiteBuilder:
 
     # ------------------------------------------------------------------ the plan
 
-    def _check_numbers_clash(self, switches: dict[str, Switch]) -> None:
-        """AS numbers said by hand must not meet others: eBGP between two devices of one AS would be iBGP."""
-        holders: dict[int, str] = {}
-        if self.site.gateways:
-            holders[self.site.pools.gateway_asn] = "the gateways"
-        edge = self.site.edge
-        if edge:
-            other = holders.setdefault(edge.asn, "the edge routers")
-            if other != "the edge routers":
-                text = f"AS {edge.asn} is used by {other} and the edge routers"
-                self._bad("pools.asn", ("edge", "asn"), "edge", text, "give the edge its own AS number")
-        for switch in switches.values():
-            if not switch.managed:
-                continue
-            holder = f"the spines of {switch.fabric}" if switch.kind == "spine" else switch.name
-            other = holders.setdefault(switch.asn, holder)
-            if other != holder:
-                text = f"AS {switch.asn} is used by {other} and {holder}"
-                path = ("fabrics", switch.fabric, switch.kind)
-                self._bad("pools.asn", path, switch.name, text, "leave `asn` to the pool, or choose another")
-
-    def _check_names(self) -> None:
-        """Every device of the site has a name of its own: files, cables and addresses go by it."""
-        seen: dict[str, tuple[str, Path_]] = {}
-        named: list[tuple[str, str, Path_]] = []
-        for fabric, draft in self.fabrics.items():
-            named += [(d.name, f"a {d.kind} of {fabric}", ("fabrics", fabric, d.kind)) for d in draft.switches]
-        named += [
-            (s, "a server", ("servers", c)) for c, spec in self.site.servers.items() for s in server_names(c, spec)
-        ]
-        for c, gateway in self.site.gateways.items():
-            named += [(name, "a gateway", ("gateways", c)) for name in gateway_names(c, gateway)]
-        if self.site.edge:
-            named += [(f"edge-{n + 1:02d}", "an edge router", ("edge",)) for n in range(self.site.edge.count)]
-        told: set[Path_] = set()
-        for name, what, path in named:
-            other, _ = seen.setdefault(name, (what, path))
-            if seen[name][1] != path and path not in told:
-                told.add(path)
-                text = f"'{name}' would be both {other} and {what}"
-                self._bad("inventory.name-twice", path, name, text, "give one of the classes another name or prefix")
-
-    def _check_group_members(self) -> None:
-        for name, members in self.groups.items():
-            if len(set(members)) != len(members):
-                text = f"group '{name}' names a gateway twice"
-                self._bad("gateway.group", ("groups", name), f"group {name}", text, "name each gateway once")
-
     def _exposures(self, gateways: dict[str, Gateway]) -> dict[str, tuple[Exposure, ...]]:
         if not any(tenant.expose for tenant in self.site.tenants.values()):
             return {}
@@ -320,7 +191,7 @@ class SiteBuilder:
                 )
                 for group, members in self.groups.items()
             },
-            infrastructure=tuple(self.infrastructure()),
+            infrastructure=tuple(infrastructure(self.site)),
         )
         exposures, problems = resolve_exposures(self.inventory, self.ledger, context)
         self.problems += problems
@@ -333,9 +204,7 @@ class SiteBuilder:
             return {
                 name: tuple(h for p in patterns for h in expand_hosts(p)) for name, patterns in self.site.groups.items()
             }
-        everyone = tuple(
-            f"{name}-{n:02d}" for name, spec in self.site.gateways.items() for n in range(1, spec.count + 1)
-        )
+        everyone = tuple(gateway for name, spec in self.site.gateways.items() for gateway in gateway_names(name, spec))
         return {"default": everyone} if everyone else {}
 
     def _plan(
@@ -363,7 +232,7 @@ class SiteBuilder:
             fabrics=fabrics,
             switches=switches,
             servers=servers,
-            gateways={name: devices.with_tenants(gateway, served[name]) for name, gateway in gateways.items()},
+            gateways={name: replace(gateway, tenants=served[name]) for name, gateway in gateways.items()},
             groups={name: GatewayGroup(name, members) for name, members in self.groups.items()},
             edges=devices.edges,
             links=links,
@@ -410,11 +279,6 @@ class SiteBuilder:
             name = f"tenant {tenant} {fabric} (blocks of {book.block})"
             uses.append(PoolUse(name, str(book.network), len(self.ledger.pools.get(book.pool, {})), size))
         return tuple(uses)
-
-
-def pool_range(network: IPv4Network) -> tuple[str, int]:
-    """A pool's text and how many addresses it can give."""
-    return str(network), usable(network)
 
 
 if TYPE_CHECKING:

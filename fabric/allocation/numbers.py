@@ -74,9 +74,8 @@ class Numbers:
         self._uses.append((pool, f"{span.first}-{span.last}", size))
         return {key: span.first + number for key, number in numbers.items()}
 
-    def pairs(self, pool: str, field: str, network: IPv4Network, keys: Iterable[str], path: Path_) -> dict[str, int]:
+    def pairs(self, pool: str, network: IPv4Network, keys: Iterable[str], path: Path_) -> dict[str, int]:
         """The number of a /31 for each key in a pool of point-to-point links."""
-        del field
         size = network.num_addresses // 2
         numbers = self.take(pool, keys, size, path)
         self._uses.append((pool, str(network), size))

@@ -16,7 +16,7 @@ from fabric.topology.uplinks import SpinePortsError, UnevenUplinksError, Uplink,
 if TYPE_CHECKING:
     from fabric.allocation.ledger import Ledger
     from fabric.inventory.load import Inventory, Path_
-    from fabric.inventory.models import Fabric, GatewayClass, NicGroup, ServerClass, SwitchClass
+    from fabric.inventory.models import Edge, Fabric, GatewayClass, NicGroup, ServerClass, SwitchClass
     from fabric.problem import Problem
 
 _MOST_LEAVES = 2048
@@ -89,6 +89,11 @@ def server_names(name: str, spec: ServerClass) -> list[str]:
 def gateway_names(name: str, spec: GatewayClass) -> list[str]:
     """The gateways of a class, in order."""
     return [f"{name}-{n:02d}" for n in range(1, spec.count + 1)]
+
+
+def edge_names(edge: Edge) -> list[str]:
+    """The routers outside, in order."""
+    return [f"edge-{n:02d}" for n in range(1, edge.count + 1)]
 
 
 def build_fabric(
