@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from validators.connections.namespace import namespace
+from validators.connections.programs import CommandHost
 from validators.connections.rig import INSIDE_HOP, OUTSIDE_HOP, Rig, Timers
 from validators.results import Result, State
 from validators.session.cases import Service, ask_store, run_case
@@ -38,10 +39,8 @@ class Around:
             with namespace(self.rig.inside):
                 return ask_store("10.1.0.10", 9400, session, token)
 
-        client = self.rig.prefix(self.rig.outside)
-        seen = run_case(
-            name, requests, client=client, event=event, facts=facts, python=sys.executable, **(expect or {})
-        )
+        client = CommandHost(self.rig.prefix(self.rig.outside), sys.executable)
+        seen = run_case(name, requests, client=client, event=event, facts=facts, **(expect or {}))
         return judge("vip", seen)
 
 
@@ -49,7 +48,8 @@ class Around:
 def around() -> Iterator[Around]:
     with Rig(TIMERS, gateways=2) as rig:
         rig.give_addresses({"inside": ("10.1.0.10", INSIDE_HOP), "outside": ("198.18.1.1", OUTSIDE_HOP)})
-        with Service(rig.prefix(rig.inside), "10.1.0.10", 8443, python=sys.executable) as service:
+        host = CommandHost(rig.prefix(rig.inside), sys.executable)
+        with Service(host, "10.1.0.10", 8443) as service:
             yield Around(rig, service)
 
 

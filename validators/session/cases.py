@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import queue
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
-from validators.connections.controller import boot, bundle
 from validators.session.client import Request, SessionSeen
 from validators.session.judge import CaseSeen
 from validators.session.wire import Line
@@ -18,46 +17,38 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
+    from validators.connections.programs import Host
+
 
 class Part:
     """A store, worker or client process somewhere; `first` is its first line of output."""
 
-    def __init__(self, prefix: Sequence[str], python: str, module: str, arguments: list[str]) -> None:
+    def __init__(self, host: Host, module: str, arguments: list[str]) -> None:
         """Start it; raises CouldNotRunError when it does not start."""
-        command = boot(prefix, python, module, arguments)
+        self.name = module
+        self._lines: queue.Queue[bytes] = queue.Queue()
         try:
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
-            assert self.process.stdin is not None
-            self.process.stdin.write(bundle())
-            self.process.stdin.flush()
+            self._pipe = host.start(module, arguments, self._lines.put)
         except OSError as error:
             raise CouldNotRunError(f"{module}: {error}") from error
-        self.name = module
 
-    def first(self) -> str:
-        """Wait for the first line of output; raises CouldNotRunError when the process ends without one."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().decode().strip()
+    def first(self, timeout_s: float = 60.0) -> str:
+        """Wait for the first line of output; raises CouldNotRunError when there is none, or none in time."""
+        try:
+            line = self._lines.get(timeout=timeout_s).decode().strip()
+        except queue.Empty:
+            raise CouldNotRunError(f"{self.name}: said nothing within {timeout_s:g} s") from None
         if not line:
-            assert self.process.stderr is not None
-            words = self.process.stderr.read().decode(errors="replace").strip().splitlines()
-            raise CouldNotRunError(f"{self.name}: {words[-1] if words else 'ended without a word'}")
+            raise CouldNotRunError(f"{self.name}: {self._pipe.last_words()}")
         return line
 
     def kill(self) -> None:
         """End it without warning, as a crash does."""
-        self.process.kill()
-        self.process.wait()
+        self._pipe.kill()
 
     def close(self) -> None:
-        """End it and let go of its pipes."""
-        if self.process.poll() is None:
-            self.kill()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        """End it."""
+        self._pipe.kill()
 
 
 class Service:
@@ -65,21 +56,20 @@ class Service:
 
     def __init__(
         self,
-        prefix: Sequence[str],
-        host: str,
+        host: Host,
+        address: str,
         port: int,
         *,
         workers: int = 2,
         store_port: int = 9400,
-        python: str = "python3",
     ) -> None:
-        """Start store and workers at `host`, which must be an address of the kernel there."""
+        """Start store and workers on a host at `address`, which must be one of its kernel's."""
         self.workers: list[Part] = []
-        self.store = Part(prefix, python, "session.store", [host, str(store_port)])
+        self.store = Part(host, "session.store", [address, str(store_port)])
         try:
             self.store.first()
             for _ in range(workers):
-                worker = Part(prefix, python, "session.worker", [host, str(port), host, str(store_port)])
+                worker = Part(host, "session.worker", [address, str(port), address, str(store_port)])
                 self.workers.append(worker)
                 worker.first()
         except CouldNotRunError:
@@ -104,20 +94,19 @@ def run_case(
     name: str,
     requests: Sequence[Request],
     *,
-    client: Sequence[str],
+    client: Host,
     event: Callable[[], None],
     facts: Callable[[str, str], dict[str, Any]],
     after_s: float = 0.5,
     must_break: bool = True,
     may_break: bool = True,
     within_ms: float = 0.0,
-    python: str = "python3",
 ) -> CaseSeen:
     """Run all requests at once from `client`, let `event` happen `after_s` after they began, collect what was seen.
 
     `facts(session, token)` asks the store; it runs where the store can be reached.
     """
-    parts = [Part(client, python, "session.client", [json.dumps(asdict(request))]) for request in requests]
+    parts = [Part(client, "session.client", [json.dumps(asdict(request))]) for request in requests]
     try:
         time.sleep(after_s)
         event()
