@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from validators.check import Stage
+from validators.check import Stage, depth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,9 +55,12 @@ def make_case(plan: Plan, check: type[Check], inputs: CheckInputs, extra: Iterab
 
 def generate(plan: Plan, checks: Iterable[type[Check]]) -> list[Case]:
     """Return all cases of a plan in the order they run. Cost is linear in links and tenants."""
-    order = list(Stage)
-    ranked = sorted(checks, key=lambda check: (order.index(check.stage), check.name))
-    return [make_case(plan, check, inputs) for check in ranked for inputs in check.cases(plan)]
+    return [make_case(plan, check, inputs) for check in sorted(checks, key=rank) for inputs in check.cases(plan)]
+
+
+def rank(check: type[Check]) -> tuple[int, int, str]:
+    """Sort key of checks: by stage, then what others stand on first, then by name."""
+    return list(Stage).index(check.stage), depth(check.name), check.name
 
 
 def digest(cases: Iterable[Case]) -> str:

@@ -125,6 +125,8 @@ class Check:
     # physical checks need real ports: they are skipped, with the reason, where ports are virtual
     physical: ClassVar[bool] = False
     test_id: ClassVar[str] = ""
+    # checks by name whose failure would only be seen again here: then this one is skipped, with that reason
+    stands_on: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -209,6 +211,12 @@ def judged(check: Check, plan: Plan, inputs: Any, observations: Observations) ->
         return Result(check.name, subject, error.state, str(error))
     except UnreadableError as error:
         return Result(check.name, subject, State.ERROR, f"an answer cannot be read: {error}")
+
+
+def depth(name: str) -> int:
+    """Return how many checks a check stands on, one upon another: what is to run first has the least."""
+    check = _CHECKS.get(name)
+    return 1 + max((depth(ground) for ground in check.stands_on), default=0) if check else 0
 
 
 def known_checks() -> dict[str, type[Check]]:

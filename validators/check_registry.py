@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from validators.check import Stage, known_checks
+from validators.catalog import rank
+from validators.check import known_checks
 
 if TYPE_CHECKING:
     from validators.check import Check
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def all_checks() -> dict[str, type[Check]]:
-    """Return all checks by name, in the order of their stages, then by name."""
+    """Return all checks by name, in the order in which they run."""
     root = Path(__file__).parent
     for subject in pkgutil.iter_modules([str(root)]):
         if not subject.ispkg:
@@ -25,5 +26,4 @@ def all_checks() -> dict[str, type[Check]]:
             if module.name == "checks" or module.name.startswith("check_"):
                 importlib.import_module(f"validators.{subject.name}.{module.name}")
     shipped = {name: check for name, check in known_checks().items() if check.__module__.startswith("validators.")}
-    order = list(Stage)
-    return dict(sorted(shipped.items(), key=lambda item: (order.index(item[1].stage), item[0])))
+    return dict(sorted(shipped.items(), key=lambda item: rank(item[1])))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
+from validators.journal import NAME as JOURNAL
 from validators.journal import JsonLines, parse_lines
 
 if TYPE_CHECKING:
@@ -95,13 +96,13 @@ def has_pending(path: Path) -> bool:
 
 
 def replay(runs: Path, devices: Devices) -> list[str]:
-    """Take back what earlier runs under `runs` left behind, newest run first. Returns what was taken back, in words.
+    """Take back what earlier runs on the same engine left behind, newest run first. Returns what was, in words.
 
     Raises CouldNotRunError when something cannot be: nobody should measure a network that is still broken on purpose.
     """
     taken: list[str] = []
     for path in sorted(runs.glob(f"*/{NAME}"), reverse=True):
-        if not has_pending(path):
+        if not has_pending(path) or _engine(path.parent) not in {"", devices.name}:
             continue
         log = UndoLog(path, devices)
         pending = log.pending
@@ -112,3 +113,11 @@ def replay(runs: Path, devices: Devices) -> list[str]:
             raise CouldNotRunError(message)
         taken += [f"{undo.device}: {undo.text}" for undo in reversed(pending)]
     return taken
+
+
+def _engine(folder: Path) -> str:
+    """The engine of the run in a folder, empty when nobody knows: what was done in one lab is not undone in another."""
+    path = folder / JOURNAL
+    first = path.open().readline() if path.is_file() else ""
+    entries = parse_lines(first.encode(), path) if first.endswith("\n") else []
+    return str(entries[0].get("engine", "")) if entries else ""

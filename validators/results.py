@@ -27,6 +27,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+BAD = frozenset({State.FAIL, State.ERROR, State.UNKNOWN})
 _ORDER = (State.FAIL, State.ERROR, State.UNKNOWN, State.PASS, State.SKIPPED)
 
 

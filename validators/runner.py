@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError
-from validators.check import STANDS_ON, Context, Stage, judged
+from validators.check import STANDS_ON, Context, Stage, depth, judged
 from validators.devices.answers import Answer, Ask
 from validators.journal_records import Record, result_from_dict, result_to_dict
-from validators.results import Result, State, combine
+from validators.results import BAD, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ class Runner:
         states: dict[Stage, State] = {}
         try:
             for stage in Stage:
-                mine = [case for case in cases if case.check.stage is stage]
+                mine = sorted((case for case in cases if case.check.stage is stage), key=lambda c: depth(c.check.name))
                 blocked = "" if self.options.keep_going else self._blocked(stage, states)
                 found = self._stage(stage, mine, blocked)
                 records += found
@@ -87,7 +87,7 @@ class Runner:
 
     def _blocked(self, stage: Stage, states: dict[Stage, State]) -> str:
         for ground in _grounds(stage):
-            if states.get(ground) in {State.FAIL, State.ERROR, State.UNKNOWN}:
+            if states.get(ground) in BAD:
                 verb = "failed" if states[ground] is State.FAIL else "could not be judged"
                 return f"not run, because stage {ground.value} {verb}"
         return ""
@@ -100,7 +100,14 @@ class Runner:
         waiting = [case for case in cases if case.id not in self.journal.finished]
         if not blocked:
             self._ask_ahead(context, waiting)
-        records = [self._case(context, case, blocked) for case in cases]
+        records: list[Record] = []
+        fallen: set[str] = set()
+        for case in cases:
+            ground = "" if self.options.keep_going else next((n for n in case.check.stands_on if n in fallen), "")
+            reason = f"not run, because {ground} did not pass" if ground else ""
+            records.append(self._case(context, case, blocked or reason))
+            if reason or records[-1].result.state in BAD:
+                fallen.add(case.check.name)
         counts = Counter(record.result.state.value for record in records)
         self._tell("stage_finished", stage, dict(counts), blocked)
         return records

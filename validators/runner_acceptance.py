@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import signal
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
-from fabric.problem import CouldNotRunError, InputError, Problem
+from fabric.problem import InputError, Problem
 from validators.catalog import Case, Selection, digest, generate
 from validators.catalog_file import read_catalog
 from validators.check_registry import all_checks
@@ -26,7 +27,7 @@ from validators.report.write import TOPOLOGY, load_run, write_reports
 from validators.runner import Runner, RunOptions, now, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from fabric.plan import Plan
@@ -36,11 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What was asked for. `out` is the folder of the site's runs; `stored` a folder to judge instead of asking."""
+    """What was asked for. `out` is the folder of the site's runs; `stored` a folder to judge instead of asking.
+
+    `engine` starts a lab of `site` (what `load_plan` was given) for this run alone; `lab` names one that runs already.
+    """
 
     plan: Plan
     out: Path
     name: str = ""
+    site: str = ""
     engine: str = ""
     lab: str = ""
     hosts: Path | None = None
@@ -63,8 +68,8 @@ def cases_of(wanted: Acceptance) -> list[Case]:
     return [case for case in cases if wanted.selection.keeps(case)]
 
 
-def open_devices(wanted: Acceptance) -> tuple[Devices, Redactor]:
-    """Open the engine that was asked for, with a redactor that knows its secrets."""
+def open_devices(wanted: Acceptance, say: Callable[[str], None] = lambda _text: None) -> tuple[Devices, Redactor]:
+    """Open the engine that was asked for, with a redactor that knows its secrets. A lab started here ends with it."""
     if wanted.stored is not None:
         return StoredDevices(wanted.stored), Redactor()
     if wanted.hosts is not None:
@@ -73,15 +78,24 @@ def open_devices(wanted: Acceptance) -> tuple[Devices, Redactor]:
 
         hosts = read_hosts(wanted.hosts, wanted.plan)
         return SshDevices(hosts), Redactor(host.password for host in hosts.values())
-    return _open_lab(wanted), Redactor()
+    return (_start_lab(wanted, say) if wanted.engine else _open_lab(wanted)), Redactor()
+
+
+def _start_lab(wanted: Acceptance, say: Callable[[str], None]) -> Devices:
+    """Start a lab for this run. What does not converge is for the checks to find."""
+    from labs import site
+    from validators.devices.lab import LabDevices
+
+    started = site.start(wanted.site or wanted.plan.site, f"accept-{os.getpid()}", engine=wanted.engine, say=say)
+    for text in (*started.complaints, *started.missing):
+        say(f"lab: {text}")
+    return LabDevices(started.running, wanted.engine, owned=True)
 
 
 def _open_lab(wanted: Acceptance) -> Devices:
     from labs.client import attach
     from validators.devices.lab import LabDevices
 
-    if wanted.engine == "containerlab":
-        raise CouldNotRunError("engine containerlab: export the lab, start it, and give its nodes with --hosts FILE")
     running = attach(wanted.lab)
     if running.lab.site and running.lab.site != wanted.plan.site:
         text = f"the running lab {running.lab.name} is one of site {running.lab.site}"
@@ -91,19 +105,24 @@ def _open_lab(wanted: Acceptance) -> Devices:
     if running.lab.plan_digest and running.lab.plan_digest != wanted.plan.digest:
         text = f"the lab {running.lab.name} was made from another plan ({running.lab.plan_digest[:12]})"
         raise InputError([Problem("accept.lab", wanted.plan.site, text, "start the lab again from this site")])
-    return LabDevices(running, wanted.engine or "lab")
+    return LabDevices(running, f"lab {running.name}")
 
 
 def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Run, Path, dict[str, Path]]:
     """Run an acceptance; returns the run, its folder and the report files. Reports are written on Ctrl-C too."""
     cases = cases_of(wanted)
     folder = run_folder(wanted)
-    devices, redactor = open_devices(wanted)
+
+    def say(text: str) -> None:
+        for processor in processors:
+            processor.note(text)
+
+    devices, redactor = open_devices(wanted, say)
     try:
         if wanted.stored is None:
-            for text in replay(wanted.out, devices):
-                for processor in processors:
-                    processor.note(f"put back what an earlier run left: {text}")
+            # a lab that was started just now has seen no earlier run
+            for text in [] if wanted.engine else replay(wanted.out, devices):
+                say(f"put back what an earlier run left: {text}")
             devices = Recorder(devices, folder / "raw", redactor)
         return _run(wanted, cases, folder, devices, redactor, processors)
     finally:

@@ -41,6 +41,7 @@ class EvpnVnis(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    stands_on = ("port-vrf",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -90,6 +91,7 @@ class EvpnRouterMacs(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    stands_on = ("evpn-routes",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -160,6 +162,7 @@ class EvpnRoutes(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    stands_on = ("port-vrf", "port-address", "bgp-sessions", "evpn-vnis")
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -226,6 +229,7 @@ class EcmpWidth(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    stands_on = ("bgp-sessions",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:

@@ -52,6 +52,8 @@ class BgpSessions(_SessionCheck):
           - {device: be-leaf-01}
     """
 
+    stands_on = ("port-vrf", "port-address")
+
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare session by session."""
         peers = bgp_peers(answer_of(observations, inputs.device, "bgp"))
@@ -91,6 +93,8 @@ class BfdSessions(_SessionCheck):
         bfd-sessions:
           - {device: be-leaf-01}
     """
+
+    stands_on = ("bgp-sessions",)
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare session by session; unnumbered sessions are found by interface."""

@@ -19,13 +19,13 @@ _TOGETHER = 4
 
 
 class LabDevices:
-    """Asks the nodes of a lab. Its ports are virtual."""
+    """Asks the nodes of a lab. Its ports are virtual. An `owned` lab ends when it is closed."""
 
     physical = False
     rounds: int | None = None
 
-    def __init__(self, running: Running, name: str = "lab") -> None:
-        self.running, self.name = running, name
+    def __init__(self, running: Running, name: str = "lab", *, owned: bool = False) -> None:
+        self.running, self.name, self.owned = running, name, owned
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask a few nodes at a time."""
@@ -53,5 +53,8 @@ class LabDevices:
         return Answer(done.out, failure, time.monotonic() - started)
 
     def close(self) -> None:
-        """Leave the lab running."""
-        self.running.close()
+        """Leave the lab running, unless it was started for this."""
+        if self.owned:
+            self.running.stop()
+        else:
+            self.running.close()

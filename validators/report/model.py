@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from validators.check import Stage
-from validators.results import Result, State, combine
+from validators.results import BAD, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from validators.journal_records import Record, RunInfo
-
-BAD = frozenset({State.FAIL, State.ERROR, State.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 
+# LLDP and the last routes may come seconds after everything else
+_NEW_LAB_SETTLE_S = 20.0
+
 
 def _words(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in value.split(",") if word.strip())
@@ -16,8 +19,8 @@ def _words(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[st
 
 @click.command()
 @click.argument("site")
-@click.option("--engine", type=click.Choice(["uml", "native", "containerlab"]), help="a running lab of this engine")
-@click.option("--lab", default="", help="the lab's name, when several run")
+@click.option("--engine", help="start a lab of the site on this engine (uml, native, ...), and stop it at the end")
+@click.option("--lab", default="", help="a lab that runs already; needed when several run")
 @click.option("--hosts", type=click.Path(path_type=Path), help="real devices over SSH: a Nornir hosts file")
 @click.option(
     "--from", "stored", type=click.Path(path_type=Path), help="judge a snapshot or an earlier run, ask nobody"
@@ -30,7 +33,12 @@ def _words(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[st
 @click.option("--list", "--dry-run", "dry", is_flag=True, help="list the cases and run nothing")
 @click.option("--allow-disruptive", is_flag=True, help="also run checks that disturb traffic; each is taken back")
 @click.option("--keep-going", is_flag=True, help="run a stage although one that it stands on failed")
-@click.option("--settle", default=0.0, metavar="SECONDS", help="ask failing questions again for so long")
+@click.option(
+    "--settle",
+    type=float,
+    metavar="SECONDS",
+    help="ask failing questions again for so long; default 0, 20 in a new lab",
+)
 @click.option("--resume", is_flag=True, help="go on with the last run: nothing is lost or repeated")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="folder of runs; default out/<site>/runs")
@@ -44,7 +52,8 @@ def command(
 
     \b
     Examples:
-      kvfabric accept lab                              the running lab
+      kvfabric accept lab --engine uml                 start a lab, accept it, stop it
+      kvfabric accept lab --lab NAME                   a running lab
       kvfabric accept xoc-256 --hosts hosts.yaml       the floor, over SSH
       kvfabric accept xoc-256 --from snapshot/         offline
       kvfabric accept xoc-256 --list --tags backend    what would run
@@ -54,13 +63,17 @@ def command(
     from validators.catalog import Selection
     from validators.runner_acceptance import Acceptance, cases_of
 
+    places = [name for name in ("engine", "lab", "hosts") if given[name]] + (["from"] if stored else [])
+    if len(places) > 1:
+        raise click.UsageError(f"one place to ask is enough: --{' or --'.join(places)}")
+    settle = given["settle"] if given["settle"] is not None else _NEW_LAB_SETTLE_S if given["engine"] else 0.0
     plan = load_plan(site)
     selection = Selection(given["tags"], given["limit"], given["tenant"], given["checks"])  # type: ignore[arg-type]
     wanted = Acceptance(
-        plan, out or Path("out") / plan.site / "runs", str(given["name"]), str(given["engine"] or ""),
-        str(given["lab"]),
+        plan, out or Path("out") / plan.site / "runs", str(given["name"]), site,
+        str(given["engine"] or ""), str(given["lab"]),
         given["hosts"], stored, given["catalog"], selection, bool(given["allow_disruptive"]), bool(given["keep_going"]),  # type: ignore[arg-type]
-        bool(given["resume"]), float(str(given["settle"])), int(str(given["seed"])),
+        bool(given["resume"]), float(str(settle)), int(str(given["seed"])),
     )  # fmt: skip
     if dry:
         from fabric.cli.verbs.catalog import show_cases

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,29 @@ def test_deeds_are_taken_back_newest_first_whatever_happens(tmp_path, then, name
         (record,) = run(tmp_path, [case], site, allow_disruptive=True)
         assert record.result.state is (State.PASS if then is dict else State.ERROR)
     assert [command for _, command in site.ran] == ["do 1", "do 2", "undo 2", "undo 1"]
+
+
+def test_what_would_only_repeat_a_failure_is_skipped_with_the_reason(tmp_path):
+    site = SimulatedSite(PLAN, {("leaf-01", "links"): lambda d: d[0].update(master="Vrf-globex") or d})
+    wanted = [all_checks()[name] for name in ("evpn-router-macs", "evpn-routes", "port-vrf", "port-mtu")]
+    cases = generate(PLAN, wanted)
+    assert [case.check.name for case in cases][-1] == "evpn-router-macs"
+    states = {(r.result.check, r.result.subject): r.result for r in run(tmp_path / "a", cases, site)}
+    assert {name for (name, _), r in states.items() if r.state is State.FAIL} == {"port-vrf"}
+    assert states["evpn-routes", "leaf-02"].text == "not run, because port-vrf did not pass"
+    assert states["evpn-router-macs", "leaf-02"].text == "not run, because evpn-routes did not pass"
+    assert states["port-mtu", "leaf-01"].state is State.PASS
+    everything = run(tmp_path / "b", cases, site, keep_going=True)
+    assert State.SKIPPED not in {r.result.state for r in everything}
+
+
+def test_what_was_done_in_one_lab_is_not_undone_in_another(tmp_path):
+    site = SimulatedSite(PLAN)
+    for engine in ("simulated", "lab other"):
+        folder = tmp_path / engine.replace(" ", "-")
+        Journal.start(folder, replace(INFO, engine=engine)).close()
+        UndoLog(folder / "undo.jsonl", site).push("leaf-01", "undo", f"restore {engine}")
+    assert replay(tmp_path, site) == ["leaf-01: restore simulated"]
 
 
 def test_a_disruptive_check_needs_permission(tmp_path):
