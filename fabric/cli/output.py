@@ -39,8 +39,8 @@ def print_problems(problems: Iterable[Problem]) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Print data as indented JSON with stable key order."""
-    click.echo(json.dumps(data, indent=2))
+    """Print data as indented JSON with stable key order; ValueError for NaN and infinity, which JSON has not."""
+    click.echo(json.dumps(data, indent=2, allow_nan=False))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -10,13 +10,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fabric.kv.model import Attention, KvModel, LayerGroup
+from fabric.kv.model import MOST, Attention, KvModel, LayerGroup
 from fabric.problem import InputError, Problem
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads")
 _KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 _HIDDEN = ("hidden_size", "n_embd", "d_model")
+_OPTIONAL = (
+    *_KV_HEADS, "kv_lora_rank", "qk_rope_head_dim", "head_dim", "sliding_window", "attention_chunk_size",
+    "sliding_window_pattern", "max_window_layers",
+)  # fmt: skip
+_MOST_LAYERS = 100_000
 _WINDOWED = {"sliding_attention", "chunked_attention", "local_attention"}
 _FULL = {"full_attention", "attention", "global_attention"}
 
@@ -36,7 +41,8 @@ def model_from_config(data: dict[str, Any], name: str, file: str = "") -> KvMode
     """Build the model from the parsed JSON. Multimodal files keep the language part under `text_config`."""
     text = data.get("text_config")
     config: dict[str, Any] = {**data, **text} if isinstance(text, dict) else data
-    layers = _number(config, _LAYERS, name, file)
+    _check_optional(config, name, file)
+    layers = _number(config, _LAYERS, name, file, _MOST_LAYERS)
     heads = _number(config, _HEADS, name, file)
     kinds, left_out = _kinds(config, layers)
     if not kinds:
@@ -57,13 +63,25 @@ def _name(data: dict[str, Any], path: Path) -> str:
     return Path(given).name.lower() if given else path.resolve().parent.name
 
 
-def _number(config: dict[str, Any], names: tuple[str, ...], model: str, file: str) -> int:
+def _number(config: dict[str, Any], names: tuple[str, ...], model: str, file: str, most: int = MOST) -> int:
     for name in names:
         value = config.get(name)
-        if isinstance(value, int) and value > 0:
+        if type(value) is int and 1 <= value <= most:
             return value
-    text = f"none of {', '.join(names)} is a positive number"
+    text = f"none of {', '.join(names)} is a whole number from 1 to {most}"
     raise InputError([Problem("kv.config-field", f"model {model}", text, file=file, field=names[0])])
+
+
+def _check_optional(config: dict[str, Any], model: str, file: str) -> None:
+    """Fields that may be absent or null, but must be numbers when they are there."""
+    problems = [
+        Problem("kv.config-field", f"model {model}", text, "correct it, or leave it out", file=file, field=name)
+        for name in _OPTIONAL
+        if (value := config.get(name)) is not None and (type(value) is not int or not 0 <= value <= MOST)
+        for text in [f"{name} must be a whole number from 0 to {MOST}, is {value!r:.40}"]
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _kv_heads(config: dict[str, Any], heads: int) -> int:

@@ -20,6 +20,10 @@ from fabric.problem import InputError, Problem
 _MODELS = Path(__file__).parent / "models"
 
 
+MOST = 1_000_000_000
+"""Largest number of layers, heads, elements or tokens that is believed."""
+
+
 class Attention(StrEnum):
     """How a layer keeps keys and values.
 
@@ -134,7 +138,9 @@ def _check_group(name: str, group: LayerGroup, file: str) -> list[Problem]:
     if group.attention is Attention.SLIDING_WINDOW:
         needs["window"] = group.window
     return [
-        Problem("kv.layer-group", f"model {name}", f"{key} must be a positive whole number, is {value!r}", file=file)
+        Problem(
+            "kv.layer-group", f"model {name}", f"{key} must be a whole number from 1 to {MOST}, is {value!r}", file=file
+        )
         for key, value in needs.items()
-        if not isinstance(value, int) or value <= 0
+        if type(value) is not int or not 1 <= value <= MOST
     ]

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fabric.kv.link import one_way_bytes_per_second
-from fabric.kv.model import load_model
+from fabric.kv.model import KvModel, LayerGroup, model_from_data
 from fabric.kv.size import Layout, piece_plan
 from fabric.problem import InputError, Problem
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from fabric.kv.model import KvModel
 
 _LONGEST = 1 << 24
 """Longest context looked at for a break-even, in tokens."""
@@ -79,6 +78,7 @@ class Decision:
 
     request: str
     model: str
+    layers: tuple[LayerGroup, ...]
     tokens: int
     conditions: Conditions
     moved_bytes: int
@@ -106,7 +106,9 @@ def decide(model: KvModel, tokens: int, conditions: Conditions, request: str = "
     terms = MoveTerms(moved / rate, c.queue_s, reads, c.control_s, min(c.prefetch_window_s, visible))
     again = recompute_s(tokens, c)
     choice = "move" if terms.total_s < again else "recompute"
-    return Decision(request, model.name, tokens, c, moved, plan.count, rate, terms, terms.total_s, again, choice)
+    return Decision(
+        request, model.name, model.groups, tokens, c, moved, plan.count, rate, terms, terms.total_s, again, choice
+    )
 
 
 def recompute_s(tokens: int, conditions: Conditions) -> float:
@@ -162,26 +164,31 @@ def read_decisions(path: Path) -> list[Decision]:
     problems: list[Problem] = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
-            data = json.loads(line)
-            data["conditions"] = Conditions(**data["conditions"])
-            data["terms"] = MoveTerms(**data["terms"])
-            decisions.append(Decision(**data))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            problems.append(Problem("kv.decision", "recorded decision", str(error), file=str(path), line=number))
+            decisions.append(_recorded(json.loads(line)))
+        except InputError as error:
+            problems += [replace(problem, file=str(path), line=number) for problem in error.problems]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            fix = "lines are what `kvfabric kv move --record` wrote, one decision each"
+            problems.append(Problem("kv.decision", "recorded decision", str(error), fix, str(path), number))
     if problems:
         raise InputError(problems)
     return decisions
 
 
-def replay(
-    decisions: Iterable[Decision], changes: dict[str, Any], models: Callable[[str], KvModel] = load_model
-) -> list[tuple[Decision, Decision]]:
+def _recorded(data: dict[str, Any]) -> Decision:
+    model = model_from_data({"model": data["model"], "layers": data["layers"]})
+    conditions = Conditions(**data["conditions"])
+    decide(model, data["tokens"], conditions)  # refuses what no decision can have been made from
+    return Decision(**{**data, "layers": model.groups, "conditions": conditions, "terms": MoveTerms(**data["terms"])})
+
+
+def replay(decisions: Iterable[Decision], changes: dict[str, Any]) -> list[tuple[Decision, Decision]]:
     """Make each recorded decision again with `changes` to its conditions; returns (recorded, replayed) pairs.
 
-    With no change a replay must give the recorded choice; a difference then means that model data or code moved.
+    The record has the model's layers too, so with no change a replay must give the recorded choice.
     """
     return [
-        (old, decide(models(old.model), old.tokens, replace(old.conditions, **changes), old.request))
+        (old, decide(KvModel(old.model, old.layers), old.tokens, replace(old.conditions, **changes), old.request))
         for old in decisions
     ]
 
@@ -197,21 +204,44 @@ def _first(limit: int, wins: Callable[[int], bool]) -> int | None:
     return low
 
 
+_LIMITS: dict[str, tuple[float, float]] = {
+    "tp": (1, 65_536),
+    "block_tokens": (1, 65_536),
+    "line_gbps": (1e-9, 1e9),
+    "ports": (1, 65_536),
+    "mtu": (1, 65_536),
+    "efficiency": (1e-6, 1e6),
+    "queue_s": (0, 1e9),
+    "read_s": (0, 1e9),
+    "per_piece_s": (0, 1e9),
+    "control_s": (0, 1e9),
+    "prefetch_window_s": (0, 1e9),
+    "prefill_tokens_per_s": (1e-6, 1e15),
+    "quadratic_tokens2_per_s": (1e-6, 1e24),
+}
+"""Lowest and highest value of each number of `Conditions`."""
+_WHOLE = frozenset({"tp", "block_tokens", "ports", "mtu"})
+
+
+def _out_of_limits(name: str, value: object) -> str:
+    low, high = _LIMITS[name]
+    if name == "quadratic_tokens2_per_s" and value == 0:
+        return ""
+    good = isinstance(value, int if name in _WHOLE else int | float) and not isinstance(value, bool)
+    if good and isinstance(value, int | float) and low <= value <= high:  # NaN is within no limits
+        return ""
+    return f"must be a {'whole ' if name in _WHOLE else ''}number from {low:g} to {high:g}, is {value!r}"
+
+
 def _check(conditions: Conditions) -> None:
     c = conditions
-    positive = ("line_gbps", "ports", "mtu", "efficiency", "prefill_tokens_per_s", "tp", "block_tokens")
-    not_negative = (
-        "queue_s", "read_s", "per_piece_s", "control_s", "prefetch_window_s", "quadratic_tokens2_per_s",
-    )  # fmt: skip
     problems = [
-        Problem("kv.conditions", "conditions", f"{name} must be above 0, is {getattr(c, name)}", field=name)
-        for name in positive
-        if getattr(c, name) <= 0
-    ] + [
-        Problem("kv.conditions", "conditions", f"{name} must not be negative, is {getattr(c, name)}", field=name)
-        for name in not_negative
-        if getattr(c, name) < 0
+        Problem("kv.conditions", name.replace("_", "-"), text, field=name)
+        for name in _LIMITS
+        if (text := _out_of_limits(name, getattr(c, name)))
     ]
+    if problems:
+        raise InputError(problems)
     if c.efficiency > 1:
         text = f"is {c.efficiency}: more than the payload ceiling of one direction"
         problems.append(Problem("kv.direction", "efficiency", text, "a port carries its rate once per direction"))

@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fabric.kv.model import MOST
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ _COLUMNS = {
     "session": ("session", "session_id", "conversation"),
     "tenant": ("tenant",),
 }
+_MOST_SECONDS = 1e12
 _REQUIRED = ("arrival_s", "input_tokens", "output_tokens")
 
 
@@ -43,16 +45,20 @@ class Request:
 
 def read_trace(path: Path) -> list[Request]:
     """Read a CSV trace. Raises InputError for missing columns and for every line that is not numbers."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        columns = _find_columns(reader.fieldnames or (), str(path))
-        requests: list[Request] = []
-        problems: list[Problem] = []
-        for row in reader:
-            try:
-                requests.append(_from_row(row, columns))
-            except (ValueError, TypeError) as error:
-                problems.append(Problem("kv.trace", "request", str(error), file=str(path), line=reader.line_num))
+    requests: list[Request] = []
+    problems: list[Problem] = []
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            columns = _find_columns(reader.fieldnames or (), str(path))
+            for row in reader:
+                try:
+                    requests.append(_from_row(row, columns))
+                except (ValueError, TypeError) as error:
+                    problems.append(Problem("kv.trace", "request", str(error), file=str(path), line=reader.line_num))
+    except (UnicodeDecodeError, csv.Error) as error:
+        text = f"is not a CSV file: {error}"
+        raise InputError([Problem("kv.trace", "trace", text, "give a CSV in UTF-8", str(path))]) from None
     if problems:
         raise InputError(problems)
     if not requests:
@@ -79,9 +85,11 @@ def _from_row(row: dict[str, str], columns: dict[str, str]) -> Request:
         tenant=row.get(columns.get("tenant", ""), "") or "",
         cached_tokens=int(row.get(columns.get("cached_tokens", ""), 0) or 0),
     )
-    if request.input_tokens < 1 or request.output_tokens < 1:
+    if not 0 <= request.arrival_s <= _MOST_SECONDS:
+        raise ValueError(f"arrival_s {request.arrival_s} is not within 0..{_MOST_SECONDS:g}")
+    if not (1 <= request.input_tokens <= MOST and 1 <= request.output_tokens <= MOST):
         raise ValueError(
-            f"input_tokens {request.input_tokens} and output_tokens {request.output_tokens} must be 1 or more"
+            f"input_tokens {request.input_tokens} and output_tokens {request.output_tokens} must be within 1..{MOST}"
         )
     if not 0 <= request.cached_tokens <= request.input_tokens:
         raise ValueError(f"cached_tokens {request.cached_tokens} is not within 0..{request.input_tokens}")

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from fabric.kv.model import Attention
+from fabric.kv.model import MOST, Attention
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
@@ -235,14 +235,14 @@ def _elements_per_rank(group: LayerGroup, tp: int) -> int:
 def _check(model: KvModel, tokens: int, dtype: str, tp: int, block_tokens: int) -> None:
     subject = f"model {model.name}"
     problems = [
-        Problem("kv.positive", subject, f"{name} must be at least 1, is {value}", field=name)
+        Problem("kv.positive", subject, f"{name} must be a whole number from 1 to {MOST}, is {value!r}", field=name)
         for name, value in (("tokens", tokens), ("tp", tp), ("block_tokens", block_tokens))
-        if value < 1
+        if type(value) is not int or not 1 <= value <= MOST
     ]
     if dtype not in ELEMENT_BYTES:
         fix = f"one of {', '.join(ELEMENT_BYTES)}"
         problems.append(Problem("kv.dtype", subject, f"unknown element type {dtype!r}", fix, field="dtype"))
-    if tp > 0:
+    if type(tp) is int and tp > 0:
         problems += [
             Problem("kv.tp-heads", subject, f"tp {tp} neither divides nor is a multiple of {group.kv_heads} KV heads")
             for group in model.groups

@@ -18,20 +18,25 @@ _SIZES = {
     "TIB": 2**40,
 }
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+_MOST_BYTES, _MOST_SECONDS = 1e18, 1e6
 _AMOUNT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
 
 
 def read_bytes(text: str) -> float:
-    """Return bytes of `20GB` (10^9) or `20GiB` (2^30). InputError for anything else."""
+    """Return bytes of `20GB` (10^9) or `20GiB` (2^30), up to 10^18. InputError for anything else."""
     match = _AMOUNT.match(text)
-    if not match or match[2].upper() not in _SIZES or float(match[1]) <= 0:
-        raise InputError([Problem("amount.size", f"size {text}", "is not a size", "write 20GB, 8GiB or 500MB")])
-    return float(match[1]) * _SIZES[match[2].upper()]
+    size = float(match[1]) * _SIZES.get(match[2].upper(), 0) if match else 0.0
+    if not 0 < size <= _MOST_BYTES:
+        text_ = "is not a size above nothing and up to 1,000,000 TB"
+        raise InputError([Problem("amount.size", f"size {text}", text_, "write 20GB, 8GiB or 500MB")])
+    return size
 
 
 def read_seconds(text: str) -> float:
-    """Return seconds of `1s`, `500ms` or `2m`. InputError for anything else."""
+    """Return seconds of `1s`, `500ms` or `2m`, up to 10^6. InputError for anything else."""
     match = _AMOUNT.match(text)
-    if not match or match[2] not in _TIMES:
-        raise InputError([Problem("amount.time", f"time {text}", "is not a time", "write 1s, 500ms or 2m")])
-    return float(match[1]) * _TIMES[match[2]]
+    seconds = float(match[1]) * _TIMES.get(match[2], -1.0) if match else -1.0
+    if not 0 <= seconds <= _MOST_SECONDS:
+        text_ = "is not a time of up to 1,000,000 s"
+        raise InputError([Problem("amount.time", f"time {text}", text_, "write 1s, 500ms or 2m")])
+    return seconds

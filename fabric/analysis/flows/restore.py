@@ -19,7 +19,7 @@ from fabric.problem import InputError, Problem
 if TYPE_CHECKING:
     from fabric.plan import Plan
 
-_GBPS_TO_BYTES = 1e9 / 8
+GBPS_TO_BYTES = 1e9 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ def restore(
     entropy = mix(np.arange(len(dst), dtype=np.uint64) + np.uint64(seed << 32))
     paths = network.paths(list(spread.reshape(-1)), list(dst), entropy, seed)
     starts = np.linspace(0.0, stagger_s, len(readers)) if stagger_s else np.zeros(len(readers))
-    ends, bound = _play(paths, network.capacity * efficiency, np.repeat(starts, qps), size_bytes / qps)
+    ends, bound = play(paths, network.capacity * efficiency, np.repeat(starts, qps), size_bytes / qps)
     finish = ends.reshape(len(readers), qps).max(axis=1)
     port = network.endpoints[int(src[0])].speed
     demand = nodes * size_bytes / window_s
-    needed = math.ceil(round(demand / (port * efficiency * _GBPS_TO_BYTES), 6))
+    needed = math.ceil(round(demand / (port * efficiency * GBPS_TO_BYTES), 6))
     late = int((finish > window_s * (1 + 1e-9)).sum())
     tier = network.tier_of(bound)
     return Restore(
@@ -116,6 +116,7 @@ def restore(
 
 def _choose(network: Network, nodes: int, pool: tuple[str, ...], pool_ports: int) -> tuple[list[int], list[int]]:
     plan = network.plan
+    _check_pool(network, pool)
     servers = [i for i, e in enumerate(network.endpoints) if e.device in plan.servers]
     storage = {n for n, s in plan.servers.items() if s.kind == "storage"}
     first: dict[str, int] = {}
@@ -132,7 +133,23 @@ def _choose(network: Network, nodes: int, pool: tuple[str, ...], pool_ports: int
     return readers, sources[: pool_ports or None]
 
 
-def _play(paths: np.ndarray, capacity: np.ndarray, starts: np.ndarray, size: float) -> tuple[np.ndarray, int]:
+def _check_pool(network: Network, pool: tuple[str, ...]) -> None:
+    have = {e.device for e in network.endpoints} & network.plan.servers.keys()
+    problems = [
+        Problem(
+            "restore.pool",
+            f"pool server {name}",
+            f"has no port in fabric {network.fabric}" if name in network.plan.servers else "is no server of this site",
+            f"servers of this fabric: {', '.join([*sorted(have)[:3], '...'])}",
+        )
+        for name in pool
+        if name not in have
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def play(paths: np.ndarray, capacity: np.ndarray, starts: np.ndarray, size: float) -> tuple[np.ndarray, int]:
     """Play transfers to their end; return end times and the link that was full for the most bytes."""
     left = np.full(len(paths), size)
     ends = np.zeros(len(paths))
@@ -147,11 +164,11 @@ def _play(paths: np.ndarray, capacity: np.ndarray, starts: np.ndarray, size: flo
             now = float(starts[waiting].min())
             continue
         rates = np.zeros(len(paths))
-        rates[active] = max_min(paths[active], capacity) * _GBPS_TO_BYTES
+        rates[active] = max_min(paths[active], capacity) * GBPS_TO_BYTES
         step = float((left[active] / rates[active]).min())
         if waiting.any():
             step = min(step, float(starts[waiting].min()) - now)
-        load = link_load(paths[active], rates[active], len(capacity)) / _GBPS_TO_BYTES
+        load = link_load(paths[active], rates[active], len(capacity)) / GBPS_TO_BYTES
         pressure += np.where(load >= capacity * 0.999, load * step, 0.0)
         left[active] -= rates[active] * step
         now += step

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+from fabric.cli.numbers import Finite
 from fabric.cli.output import print_json, table
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ _PATTERNS = ("all-to-all", "rail", "prefill-decode", "pool-decode", "ingress")
 @click.argument("site")
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(_PATTERNS), help="Default: all. Repeatable.")
 @click.option("--qps", multiple=True, type=click.IntRange(1, 64), help="QPs a pair; default 1, 4, 8, 16. Repeatable.")
-@click.option("--requests", default=0.0, type=click.FloatRange(min=0), help="New connections a second to judge for.")
-@click.option("--life", default=10.0, show_default=True, type=click.FloatRange(min=0.001), help="Seconds one lasts.")
+@click.option("--requests", default=0.0, type=Finite(), help="New connections a second to judge for.")
+@click.option("--life", default=10.0, show_default=True, type=Finite(0.001), help="Seconds one lasts.")
 @click.option("--polarised", is_flag=True, help="Every switch hashes alike.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(

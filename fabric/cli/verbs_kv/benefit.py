@@ -6,17 +6,22 @@ from pathlib import Path
 
 import click
 
+from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--ttft-together", default=3.4, show_default=True, help="Time to first token, phases together, s.")
-@click.option("--ttft-split", default=2.1, show_default=True, help="The same with the phases split, s.")
-@click.option("--tpot-together", default=45.0, show_default=True, help="Time per output token, together, ms.")
-@click.option("--tpot-split", default=68.0, show_default=True, help="The same, split, ms.")
-@click.option("--transfer", default=180.0, show_default=True, help="KV transfer at p95, ms.")
+@click.option(
+    "--ttft-together", default=3.4, show_default=True, type=Finite(), help="Time to first token, phases together, s."
+)
+@click.option("--ttft-split", default=2.1, show_default=True, type=Finite(), help="The same with the phases split, s.")
+@click.option(
+    "--tpot-together", default=45.0, show_default=True, type=Finite(), help="Time per output token, together, ms."
+)
+@click.option("--tpot-split", default=68.0, show_default=True, type=Finite(), help="The same, split, ms.")
+@click.option("--transfer", default=180.0, show_default=True, type=Finite(), help="KV transfer at p95, ms.")
 @click.option("--ttft-includes-transfer", is_flag=True, help="The split TTFT has the transfer in it already.")
 @click.option("--model", help="Also ask per request bucket, for this model.")
 @click.option(
@@ -24,16 +29,16 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--trace", type=_FILE, help="CSV of requests.")
 @click.option(
-    "--requests", "count", default=400, show_default=True, type=click.IntRange(min=1), help="Requests to generate."
+    "--requests", "count", default=400, show_default=True, type=count(1, 1_000_000), help="Requests to generate."
 )
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", default=1, show_default=True, type=count(0))
+@click.option("--nodes", default=8, show_default=True, type=count(1, 100_000), help="Nodes for the placement rules.")
+@click.option("--tp", default=8, show_default=True, type=count())
 @click.option(
-    "--nodes", default=8, show_default=True, type=click.IntRange(min=1), help="Nodes for the placement rules."
+    "--line-gbps", default=400.0, show_default=True, type=Finite(), help="Line rate of a port, one way, Gb/s."
 )
-@click.option("--tp", default=8, show_default=True, type=click.IntRange(min=1))
-@click.option("--line-gbps", default=400.0, show_default=True, help="Line rate of a port, one way, Gb/s.")
-@click.option("--ports", default=1, show_default=True, type=click.IntRange(min=1))
-@click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True)
+@click.option("--ports", default=1, show_default=True, type=count())
+@click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True, type=Finite())
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
     *,

@@ -7,25 +7,26 @@ from typing import Any
 
 import click
 
+from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _CONDITIONS = [
     click.option("--dtype", help="Element type  [fp16]"),
-    click.option("--tp", type=int, help="Tensor-parallel ranks  [1]"),
-    click.option("--block-tokens", type=int, help="Tokens per block  [16]"),
+    click.option("--tp", type=count(), help="Tensor-parallel ranks  [1]"),
+    click.option("--block-tokens", type=count(), help="Tokens per block  [16]"),
     click.option("--layout", type=click.Choice(["layer", "contiguous"]), help="[layer]"),
-    click.option("--line-gbps", type=float, help="Line rate of a port, one way, Gb/s  [400]"),
-    click.option("--ports", type=int, help="Ports used at once  [1]"),
-    click.option("--mtu", type=int, help="RDMA path MTU, bytes  [4096]"),
-    click.option("--efficiency", type=float, help="Share of the MTU's payload ceiling  [0.9]"),
-    click.option("--queue-s", type=float, help="Wait before the first byte, s  [0]"),
-    click.option("--read-s", type=float, help="Cost of reading the source, s  [0]"),
-    click.option("--per-piece-s", type=float, help="Posting cost of a piece, s  [1e-6]"),
-    click.option("--control-s", type=float, help="Lookup and handshake, s  [0.002]"),
-    click.option("--prefetch-window-s", type=float, help="Time hidden behind other work, s  [0]"),
-    click.option("--prefill-tokens-per-s", type=float, help="Prefill rate of the whole group  [10000]"),
-    click.option("--quadratic-tokens2-per-s", type=float, help="Rate of the quadratic part, 0: none  [0]"),
+    click.option("--line-gbps", type=Finite(), help="Line rate of a port, one way, Gb/s  [400]"),
+    click.option("--ports", type=count(), help="Ports used at once  [1]"),
+    click.option("--mtu", type=count(), help="RDMA path MTU, bytes  [4096]"),
+    click.option("--efficiency", type=Finite(), help="Share of the MTU's payload ceiling  [0.9]"),
+    click.option("--queue-s", type=Finite(), help="Wait before the first byte, s  [0]"),
+    click.option("--read-s", type=Finite(), help="Cost of reading the source, s  [0]"),
+    click.option("--per-piece-s", type=Finite(), help="Posting cost of a piece, s  [1e-6]"),
+    click.option("--control-s", type=Finite(), help="Lookup and handshake, s  [0.002]"),
+    click.option("--prefetch-window-s", type=Finite(), help="Time hidden behind other work, s  [0]"),
+    click.option("--prefill-tokens-per-s", type=Finite(0, 1e15), help="Prefill rate of the whole group  [10000]"),
+    click.option("--quadratic-tokens2-per-s", type=Finite(0, 1e24), help="Rate of the quadratic part, 0: none  [0]"),
 ]
 
 
@@ -40,7 +41,7 @@ def _with_conditions(function: Any) -> Any:
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A Hugging Face config.json."
 )
-@click.option("--tokens", type=click.IntRange(min=1), help="Tokens whose cache exists elsewhere.")
+@click.option("--tokens", type=count(), help="Tokens whose cache exists elsewhere.")
 @click.option("--request", default="", help="Name of the request in a record.")
 @click.option(
     "--record", type=click.Path(dir_okay=False, path_type=Path), help="Append the decision to this JSON lines file."

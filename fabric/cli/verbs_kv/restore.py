@@ -5,18 +5,19 @@ from __future__ import annotations
 import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+from fabric.cli.numbers import count
 from fabric.cli.output import print_json, table
 
 
 @click.command()
 @click.argument("site")
-@click.option("--nodes", required=True, type=click.IntRange(min=1), help="Nodes that pull at once.")
+@click.option("--nodes", required=True, type=count(), help="Nodes that pull at once.")
 @click.option("--size", required=True, help="Bytes for each node: 20GB, 8GiB, 500MB.")
 @click.option("--window", default="1s", show_default=True, help="Time in which all should be done: 1s, 500ms.")
 @click.option("--stagger", default="0s", show_default=True, help="Spread the starts evenly over this time.")
 @click.option("--fabric", default="", help="Default: the fabric with RDMA.")
 @click.option("--pool", multiple=True, metavar="SERVER", help="Servers that hold the cache. Repeatable.")
-@click.option("--pool-ports", default=0, type=click.IntRange(min=0), help="Use only so many ports of the pool.")
+@click.option("--pool-ports", default=0, type=count(0), help="Use only so many ports of the pool.")
 @click.option("--qps", default=8, show_default=True, type=click.IntRange(1, 64), help="QPs a node.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fabric.cli.numbers import count
 from fabric.cli.output import print_json, table
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -16,13 +17,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A Hugging Face config.json."
 )
-@click.option("--layers", type=click.IntRange(min=1))
-@click.option("--kv-heads", type=click.IntRange(min=1))
-@click.option("--head-dim", type=click.IntRange(min=1))
-@click.option("--tokens", required=True, type=click.IntRange(min=1), help="Tokens of the sequence.")
+@click.option("--layers", type=count())
+@click.option("--kv-heads", type=count())
+@click.option("--head-dim", type=count())
+@click.option("--tokens", required=True, type=count(), help="Tokens of the sequence.")
 @click.option("--dtype", default="fp16", show_default=True, help="fp32, fp16, bf16, fp8 or int8.")
-@click.option("--tp", default=1, show_default=True, type=click.IntRange(min=1), help="Tensor-parallel ranks.")
-@click.option("--block-tokens", default=16, show_default=True, type=click.IntRange(min=1))
+@click.option("--tp", default=1, show_default=True, type=count(), help="Tensor-parallel ranks.")
+@click.option("--block-tokens", default=16, show_default=True, type=count())
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
     *,

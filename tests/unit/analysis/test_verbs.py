@@ -53,6 +53,8 @@ def test_check_of_a_spoilt_folder_fails_and_names_the_line(tmp_path: Path, capsy
         (("path", "lab", "--from", "compute-001", "--to", "compute-002"), 0),
         (("capacity", "lab", "--pattern", "rail", "--qps", "1"), 0),
         (("capacity", "lab", "--pattern", "rail", "--qps", "1", "--requests", "1000000"), 1),
+        (("capacity", "lab", "--requests", "nan"), 2),
+        (("capacity", "lab", "--life", "inf"), 2),
         (("failures", "lab", "--doubles"), 0),
         (("kv", "restore", "xoc-64", "--nodes", "2", "--size", "1GB"), 0),
         (("kv", "restore", "xoc-64", "--nodes", "2", "--size", "1TB"), 1),

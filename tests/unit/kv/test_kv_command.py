@@ -50,6 +50,21 @@ def test_size_shows_formula_both_units_and_pieces(capsys) -> None:
         ("size", "--model", "llama-3.1-8b", "--tokens", "0"),
         ("move", "--model", "llama-3.1-8b"),
         ("move", "--model", "llama-3.1-8b", "--tokens", "10", "--efficiency", "2"),
+        ("move", "--model", "llama-3.1-8b", "--tokens", "10", "--efficiency", "nan"),
+        ("move", "--model", "llama-3.1-8b", "--tokens", "10", "--line-gbps", "inf"),
+        ("move", "--model", "llama-3.1-8b", "--tokens", "10", "--block-tokens", "9" * 30),
+        ("move", "--model", "llama-3.1-8b", "--tokens", "9" * 400),
+        ("size", "--model", "llama-3.1-8b", "--tokens", "9" * 400),
+        ("size", "--layers", "9" * 400, "--kv-heads", "1", "--head-dim", "1", "--tokens", "1"),
+        ("models", "--tokens", "9" * 400),
+        ("benefit", "--ttft-split", "nan"),
+        ("benefit", "--tpot-split", "inf"),
+        ("benefit", "--requests", "9" * 30, "--model", "llama-3.1-8b"),
+        ("restore", "lab", "--nodes", "1", "--size", "9" * 400 + "GB"),
+        ("restore", "lab", "--nodes", "1", "--size", "1GB", "--window", "9" * 400 + "s"),
+        ("restore", "lab", "--nodes", "1", "--size", "1GB", "--stagger", "9" * 30 + "s"),
+        ("restore", "lab", "--nodes", "1", "--size", "1GB", "--pool", "nope"),
+        ("restore", "lab", "--nodes", "9" * 30, "--size", "1GB"),
     ],
 )
 def test_bad_input_exits_2_without_a_traceback(capsys, argv: tuple[str, ...]) -> None:
@@ -86,3 +101,53 @@ def test_benefit_of_the_published_case_and_of_sets(capsys) -> None:
     data = json.loads(out)
     assert data["case"]["longest_worth"] == 49
     assert len(data["placements"]) == 5
+
+
+def test_a_record_stands_by_itself_without_the_model_file(capsys, tmp_path) -> None:
+    config, record = tmp_path / "config.json", tmp_path / "d.jsonl"
+    config.write_text('{"num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 512, "_name_or_path": "mine"}')
+    assert _run(capsys, "move", "--config", str(config), "--tokens", "5000", "--record", str(record))[0] == 0
+    config.unlink()
+    code, out, _ = _run(capsys, "move", "--replay", str(record))
+    assert code == 0
+    assert "1 decisions, 0 differ" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"tokens": 5000', '"tokens": NaN'), ('"ports": 1', '"ports": "x"'), ('"count": 32', '"count": -1')],
+)
+def test_a_spoilt_record_is_named_by_line(capsys, tmp_path, old: str, new: str) -> None:
+    record = tmp_path / "d.jsonl"
+    _run(capsys, "move", "--model", "llama-3.1-8b", "--tokens", "5000", "--record", str(record))
+    assert old in record.read_text()
+    record.write_text(record.read_text().replace(old, new))
+    code, out, err = _run(capsys, "move", "--replay", str(record))
+    assert code == 2
+    assert "d.jsonl:1" in err
+    assert not out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arrival_s,input_tokens,output_tokens\nnan,10,10\n",
+        "arrival_s,input_tokens,output_tokens\n1,10," + "9" * 40 + "\n",
+        "\udcff\udcfe",
+    ],
+)
+def test_bad_traces(capsys, tmp_path, text: str) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_bytes(text.encode("utf-8", "surrogateescape"))
+    code, _, err = _run(capsys, "benefit", "--model", "llama-3.1-8b", "--trace", str(trace))
+    assert code == 2
+    assert "t.csv" in err
+
+
+@pytest.mark.parametrize("spoilt", ['"num_hidden_layers": 1e400', '"kv_lora_rank": "x"', '"head_dim": [1]'])
+def test_bad_config_numbers(capsys, tmp_path, spoilt: str) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"num_hidden_layers": 4, "num_attention_heads": 8, "hidden_size": 512, ' + spoilt + "}")
+    code, _, err = _run(capsys, "size", "--config", str(config), "--tokens", "10")
+    assert code == 2
+    assert "config.json" in err
