@@ -1,13 +1,13 @@
-"""From the options of `kvfabric probe rdma` to results: agents for a lab or a site, workload, question, limits."""
+"""From the options of `kvfabric probe rdma` to results: workload, question, limits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from validators.agents.agent import LabAgent, SshAgent
+from validators.rdma import probe
 from validators.rdma.judge import Limits
 from validators.rdma.launch import Ask
-from validators.rdma.probe import Question, groups_of, probe
+from validators.rdma.question import Question, groups_of
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -15,31 +15,13 @@ if TYPE_CHECKING:
 
     from fabric.kv.size import PiecePlan
     from fabric.plan import Plan
-    from validators.agents.agent import Agent
+    from validators.rdma.places import Places
 
 
-def lab_agents(name: str) -> Callable[[str], Agent]:
-    """Return a look-up of agents for the nodes of a running lab. Raises InputError or CouldNotRunError."""
-    from labs.client import attach
-
-    lab = attach(name)
-    return lambda server: LabAgent(lab, server)
-
-
-def ssh_agents(plan: Plan, user: str) -> Callable[[str], Agent]:
-    """Return a look-up of SSH agents: a server's management address, or its name when it has none."""
-
-    def agent_of(server: str) -> Agent:
-        host = plan.servers[server].management.split("/")[0] or server
-        return SshAgent(server, f"{user}@{host}" if user else host)
-
-    return agent_of
-
-
-def run(
-    plan: Plan, agent_of: Callable[[str], Agent], asked: dict[str, Any], say: Callable[[str], None]
-) -> tuple[list[Result], str]:
+def run(plan: Plan, places: Places, asked: dict[str, Any], say: Callable[[str], None]) -> tuple[list[Result], str]:
     """Run the probe; returns the results and what the workload was. `asked` holds the options by name."""
+    from fabric.analysis.flows.amounts import read_bytes
+
     groups, note, identity = _workload(asked)
     ask = Ask(
         backend=asked["backend"],
@@ -61,10 +43,13 @@ def run(
         count=asked["count"],
         readers=tuple(asked["readers"]),
         pool=tuple(asked["pool"]),
+        restore_bytes=int(read_bytes(asked["size"])) if asked["size"] else 0,
         deadline_s=asked["deadline"],
+        tenant=asked["tenant"],
+        traffic_class=asked["traffic_class"],
     )
     limits = Limits(asked["least_share"], asked["most_p99_ms"], asked["no_retransmissions"])
-    results = probe(plan, question, ask, agent_of, limits, say)
+    results = probe.run(plan, question, ask, places, limits, say)
     if asked["model"] and asked["prefill_tokens_per_s"]:
         results += [fallback(result, asked) for result in results if "drive" in result.evidence and result.measurements]
     return results, note

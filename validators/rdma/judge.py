@@ -12,6 +12,7 @@ from fabric.kv.link import payload_gbps
 from validators.results import Measurement, Result, State, combine
 
 if TYPE_CHECKING:
+    from fabric.plan import Plan
     from validators.rdma.endpoints import Wanted
     from validators.rdma.launch import Row
 
@@ -37,12 +38,17 @@ class Limits:
     no_retransmissions: bool = False
 
 
-def judge(row: Row, wanted: Wanted | None, limits: Limits, test_id: str = "") -> Result:
-    """Judge one flow of any scenario."""
+def judge(plan: Plan | None, row: Row, wanted: Wanted | None, limits: Limits, test_id: str = "") -> Result:
+    """Judge one flow of any scenario; the plan, if given, joins it to its VRF."""
     flow, drive = row.flow, row.drive
+    tenant = plan.tenants.get(flow.reader.tenant) if plan else None
     labels = {
         "tenant": flow.reader.tenant,
+        "vrf": tenant.vrf if tenant else "",
         "fabric": flow.reader.fabric,
+        "device": flow.reader.server,
+        "port": flow.reader.port,
+        "direction": "rx",
         "owner_port": f"{flow.owner.leaf} {flow.owner.leaf_port}",
         "reader_port": f"{flow.reader.leaf} {flow.reader.leaf_port}",
         "backend": str(drive.get("backend", "")),

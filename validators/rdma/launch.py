@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
 from validators.agents.agent import run_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from validators.agents.agent import Agent
+    from validators.rdma.endpoints import Endpoint
+    from validators.rdma.places import Places
     from validators.rdma.sets import Flow
 
 PACKAGES = ("validators.rdma.host",)
@@ -50,11 +52,11 @@ class Row:
     serve: dict[str, Any]
 
 
-def run_round(flows: Sequence[Flow], ask: Ask, agent_of: Callable[[str], Agent]) -> list[Row]:
+def run_round(flows: Sequence[Flow], ask: Ask, places: Places) -> list[Row]:
     """Run flows at the same time. A host that cannot be reached becomes an error row, it does not stop the others."""
     start_at = time.time() + ask.lead_s if ask.lead_s else None
     with ThreadPoolExecutor(max_workers=2 * len(flows)) as pool:
-        running = [(flow, *_start(pool, number, flow, ask, agent_of, start_at)) for number, flow in enumerate(flows)]
+        running = [(flow, *_start(pool, number, flow, ask, places, start_at)) for number, flow in enumerate(flows)]
         return [Row(flow, drive.result(), serve.result()) for flow, drive, serve in running]
 
 
@@ -63,16 +65,16 @@ def _start(
     number: int,
     flow: Flow,
     ask: Ask,
-    agent_of: Callable[[str], Agent],
+    places: Places,
     start_at: float | None,
 ) -> tuple[Any, Any]:
     driver, server = (flow.reader, flow.owner) if ask.verb == "read" else (flow.owner, flow.reader)
     common = {"backend": ask.backend, "port": _FIRST_PORT + number, "deadline_s": ask.deadline_s}
-    passive = {**common, "role": "serve", "open": {"address": server.address}, "listen": server.address}
+    passive = {**common, "role": "serve", "open": _open(server, places), "listen": server.address}
     active = {
         **common,
         "role": "drive",
-        "open": {"address": driver.address},
+        "open": _open(driver, places),
         "peer": server.address,
         "scenario": ask.scenario,
         "verb": ask.verb,
@@ -86,9 +88,13 @@ def _start(
         "nobody_gid": ask.nobody_gid,
         "start_at": start_at,
     }
-    serve = pool.submit(_run, agent_of(server.server), passive, ask.deadline_s + 30)
-    drive = pool.submit(_run, agent_of(driver.server), active, ask.deadline_s + 30)
+    serve = pool.submit(_run, places.agent(server.server), passive, ask.deadline_s + 30)
+    drive = pool.submit(_run, places.agent(driver.server), active, ask.deadline_s + 30)
     return drive, serve
+
+
+def _open(end: Endpoint, places: Places) -> dict[str, str]:
+    return {"address": end.address, "device": places.rdma_device(end)}
 
 
 def _run(agent: Agent, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -96,8 +102,3 @@ def _run(agent: Agent, request: dict[str, Any], timeout_s: float) -> dict[str, A
         return run_program(agent, PACKAGES, MODULE, request, timeout_s)
     except CouldNotRunError as error:
         return {"error": {"kind": "agent", "text": str(error)}}
-
-
-def ask_to_dict(ask: Ask) -> dict[str, Any]:
-    """Return what was asked as JSON-ready data, for the evidence of a result."""
-    return asdict(ask)

@@ -16,6 +16,7 @@ from fabric.problem import InputError, Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fabric.plan import Plan
     from validators.rdma.endpoints import Endpoint
 
 
@@ -32,11 +33,11 @@ class Flow:
         return f"{self.owner.name} -> {self.reader.name}"
 
 
-def pair(owner: Sequence[Endpoint], reader: Sequence[Endpoint]) -> list[Flow]:
-    """Flows between two servers: same rail to same rail where both have it, else in order. Same tenant only."""
-    flows = [Flow(a, b) for a in owner for b in reader if _may_talk(a, b) and a.rail == b.rail]
-    flows = flows or [Flow(a, b) for a, b in zip(owner, reader, strict=False) if _may_talk(a, b)]
-    return _some(flows, "pair", "the two servers share no tenant on any RDMA fabric")
+def pair(plan: Plan, owner: Sequence[Endpoint], reader: Sequence[Endpoint]) -> list[Flow]:
+    """Flows between two servers of one tenant or of peers: same rail to same rail where both have it, else in order."""
+    flows = [Flow(a, b) for a in owner for b in reader if may_reach(plan, a, b) and a.rail == b.rail]
+    flows = flows or [Flow(a, b) for a, b in zip(owner, reader, strict=False) if may_reach(plan, a, b)]
+    return _some(flows, "pair", "the two servers have no tenant in common, and no peering, on any RDMA fabric")
 
 
 def matrix(ends: Sequence[Endpoint]) -> list[list[Flow]]:
@@ -51,9 +52,11 @@ def matrix(ends: Sequence[Endpoint]) -> list[list[Flow]]:
     return rounds
 
 
-def cover(ends: Sequence[Endpoint], paths: int, seed: int = 1, share: float = 0.99) -> list[list[Flow]]:
+def cover(ends: Sequence[Endpoint], paths: int, qps: int = 1, seed: int = 1, share: float = 0.99) -> list[list[Flow]]:
     """Return rounds of random flows between leaves, as many per pair of leaves as touch all `paths` paths with
     probability `share`: a full matrix of NICs is not needed to meet every link.
+
+    What is hashed is a queue pair, with a source port of its own, so a flow of `qps` queue pairs counts that often.
     """
     rng = random.Random(seed)  # noqa: S311 - a sample, not a secret
     by_leaf: dict[tuple[str, str, str, str], list[Flow]] = {}
@@ -61,7 +64,7 @@ def cover(ends: Sequence[Endpoint], paths: int, seed: int = 1, share: float = 0.
         for b in ends:
             if _may_talk(a, b) and a.leaf != b.leaf:
                 by_leaf.setdefault((a.leaf, b.leaf, a.tenant, a.fabric), []).append(Flow(a, b))
-    need = flows_to_cover(paths, share)
+    need = -(-flows_to_cover(paths, share) // qps)
     chosen = [rng.choice(flows) for flows in by_leaf.values() for _ in range(need)]
     rng.shuffle(chosen)
     _some(chosen, "cover", "no two leaves have RDMA ports of one tenant")
@@ -99,16 +102,19 @@ def incast(ends: Sequence[Endpoint], reader: Endpoint, count: int) -> list[Flow]
     return [Flow(owner, reader) for owner in list(seen.values())[:count]]
 
 
-def restore(pool: Sequence[Endpoint], readers: Sequence[Endpoint]) -> list[Flow]:
-    """Return one flow per reading NIC, spread over the pool's ports in turn, own leaf first."""
+def restore(plan: Plan, pool: Sequence[Endpoint], readers: Sequence[Endpoint]) -> list[Flow]:
+    """Return one flow per reading NIC, spread over the pool's ports in turn, own leaf first.
+
+    The pool may be of another tenant that the readers' tenant peers with, as shared storage is.
+    """
     flows, load = [], dict.fromkeys((end.name for end in pool), 0)
     for reader in readers:
-        able = [end for end in pool if _may_talk(end, reader)]
+        able = [end for end in pool if may_reach(plan, end, reader)]
         if able:
             owner = min(able, key=lambda end: (load[end.name], end.leaf != reader.leaf))
             load[owner.name] += 1
             flows.append(Flow(owner, reader))
-    return _some(flows, "restore", "no pool port shares a tenant with a reader")
+    return _some(flows, "restore", "no pool port has a tenant in common, or a peering, with a reader")
 
 
 def flows_to_cover(paths: int, share: float = 0.99) -> int:
@@ -128,6 +134,12 @@ def _covered(paths: int, flows: int) -> float:
 
 def _may_talk(a: Endpoint, b: Endpoint) -> bool:
     return a.server != b.server and a.tenant == b.tenant and a.fabric == b.fabric
+
+
+def may_reach(plan: Plan, a: Endpoint, b: Endpoint) -> bool:
+    """Whether the plan lets two NICs of one fabric talk: one tenant, or two that peer."""
+    peers = plan.tenants[a.tenant].peers if a.tenant in plan.tenants else ()
+    return a.server != b.server and a.fabric == b.fabric and (a.tenant == b.tenant or b.tenant in peers)
 
 
 def _disjoint(flows: Sequence[Flow]) -> tuple[list[Flow], list[Flow]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_PASS
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.output import print_json, print_problems
 
 _SETS = ["pair", "matrix", "cover", "bisection", "incast", "restore"]
@@ -17,13 +17,17 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.argument("site")
 @click.option("--lab", help="Name of a running lab of SITE; without it, servers are reached by SSH.")
 @click.option("--ssh-user", default="", help="User for SSH (else what ssh itself would use).")
+@click.option("--hosts", default="", help="Hosts file of `kvfabric accept`: how each server and switch is reached.")
 @click.option("--set", "kind", type=click.Choice(_SETS), default="pair", show_default=True)
 @click.option("--from", "owner", default="", help="SERVER or SERVER:PORT where blocks lie (pair).")
 @click.option("--to", "reader", default="", help="SERVER or SERVER:PORT where blocks arrive (pair, incast).")
 @click.option("--count", default=2, show_default=True, type=click.IntRange(1), help="Senders of an incast.")
 @click.option("--pool", multiple=True, help="SERVER[:PORT] of a restore's pool; repeat.")
 @click.option("--readers", multiple=True, help="SERVER[:PORT] that a restore fills; repeat.")
-@click.option("--deadline", default=0.0, help="Seconds in which a restore's first transfers must be done.")
+@click.option("--size", default="", help="What each reader of a restore gets: 20GB, 8GiB  [one pass over the pieces]")
+@click.option("--deadline", default=0.0, help="Seconds in which every reader of a restore must have it.")
+@click.option("--tenant", default="", help="Only NICs of this tenant (matrix, cover, bisection).")
+@click.option("--class", "traffic_class", default="", help="Lossless class  [the first; every one for an incast]")
 @click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
 @click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
 @click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
@@ -49,7 +53,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--most-p99-ms", type=float, help="Fail when a transfer's p99 is above this.")
 @click.option("--no-retransmissions", is_flag=True, help="Fail when a retransmission counter grew.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(*, site: str, lab: str | None, ssh_user: str, form: str, **asked: Any) -> int:
+def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str, **asked: Any) -> int:
     """Move KV-cache-shaped data between servers with verbs, and check every block where it arrives.
 
     READ is decode pulling from prefill, WRITE is prefill pushing. Every block carries its identity; damaged, stale and
@@ -60,10 +64,11 @@ def command(*, site: str, lab: str | None, ssh_user: str, form: str, **asked: An
       kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --model llama-3.1-70b --tokens 2048
       kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --scenario access
       kvfabric probe rdma xoc-256 --set incast --to compute-001:be0-port0 --count 8 --verb write
-      kvfabric probe rdma xoc-256 --set restore --pool storage-001 --readers compute-001 --deadline 1
+      kvfabric probe rdma xoc-256 --set restore --pool compute-032 --readers compute-001 --size 20GB --deadline 1
     """
     from fabric.build import plan_site
-    from validators.rdma.command import lab_agents, run, ssh_agents
+    from validators.rdma.command import run
+    from validators.rdma.places import lab_places, ssh_places
     from validators.rdma.report import as_text, to_dict
 
     if asked["scenario"] == "link-lost" and not asked.pop("allow_disruption"):
@@ -71,12 +76,20 @@ def command(*, site: str, lab: str | None, ssh_user: str, form: str, **asked: An
     asked.pop("allow_disruption", None)
     planned = plan_site(site)
     print_problems(planned.problems)
-    agents = lab_agents(lab) if lab else ssh_agents(planned.plan, ssh_user)
-    results, note = run(planned.plan, agents, asked, lambda text: click.echo(text, err=True))
+    places = lab_places(lab, planned.plan) if lab else ssh_places(planned.plan, ssh_user, hosts)
+    results, note = run(planned.plan, places, asked, lambda text: click.echo(text, err=True))
     click.echo(f"workload: {note}", err=True)
     if form == "json":
         print_json([to_dict(result) for result in results])
     else:
         click.echo(as_text(results))
-    states = {result.state.value for result in results}
-    return EXIT_FAILED if "fail" in states else EXIT_COULD_NOT_RUN if "error" in states else EXIT_PASS
+    return exit_code({result.state.value for result in results})
+
+
+def exit_code(states: set[str]) -> int:
+    """Return the exit code of a set of states: what could not be judged is never a pass."""
+    if "fail" in states:
+        return EXIT_FAILED
+    if states & {"error", "unknown"}:
+        return EXIT_COULD_NOT_RUN
+    return EXIT_PASS if "pass" in states else EXIT_NOTHING_RAN

@@ -17,13 +17,34 @@ from validators.rdma.host import chains, gids
 from validators.rdma.host.backend import BackendMissingError, DeviceError, QpSettings, TransferError
 from validators.rdma.judge import Limits, judge
 from validators.rdma.launch import Ask, Row, run_round
-from validators.rdma.probe import check_groups, groups_of
+from validators.rdma.question import check_groups, groups_of
 from validators.results import State
 
 pytestmark = pytest.mark.unit
 
 IDENTITY = {"model": "m", "precision": "fp16", "kernel_config": "k", "generation": 3, "content": "abc"}
 HERE = LocalAgent(python=sys.executable)
+
+
+class Here:
+    """Every device is this machine."""
+
+    physical = False
+
+    def __init__(self, agent=HERE) -> None:
+        self.here = agent
+
+    def agent(self, device: str):
+        return self.here
+
+    def reaches(self, device: str) -> bool:
+        return True
+
+    def dialect(self, device: str) -> str:
+        return "linux"
+
+    def rdma_device(self, end: Endpoint) -> str:
+        return ""
 
 
 def _end(server: str, leaf: str = "leaf-01", tenant: str = "acme", rail: int = 0) -> Endpoint:
@@ -39,13 +60,13 @@ def free_port(monkeypatch) -> None:
 def _row(backend: str, scenario: str, verb: str = "read", **kw) -> Row:
     kw = {"groups": ((4096, 60), (65_536, 4)), "repeats": 3, "deadline_s": 20.0, **kw}
     ask = Ask(backend=backend, scenario=scenario, verb=verb, identity=dict(IDENTITY), qps=2, **kw)
-    return run_round([sets.Flow(_end("owner"), _end("reader"))], ask, lambda _server: HERE)[0]
+    return run_round([sets.Flow(_end("owner"), _end("reader"))], ask, Here())[0]
 
 
 @pytest.mark.parametrize(("backend", "verb"), list(itertools.product(["fake", "tcp"], ["read", "write"])))
 def test_transfer_is_measured_and_its_content_checked(backend: str, verb: str) -> None:
     row = _row(backend, "transfer", verb)
-    result = judge(row, None, Limits())
+    result = judge(None, row, None, Limits())
     assert result.state is State.PASS, result.text
     assert [check["counts"]["ok"] for check in row.drive["content"]] == [64, 64]
     assert {m.name for m in result.measurements} >= {"rate", "preparation", "posting p99", "completion p99.9"}
@@ -55,7 +76,7 @@ def test_transfer_is_measured_and_its_content_checked(backend: str, verb: str) -
 
 @pytest.mark.parametrize(("backend", "verb"), [("fake", "read"), ("tcp", "read"), ("tcp", "write")])
 def test_foreign_guessed_and_revoked_keys_open_nothing(backend: str, verb: str) -> None:
-    result = judge(_row(backend, "access", verb), None, Limits())
+    result = judge(None, _row(backend, "access", verb), None, Limits())
     assert result.state is State.PASS, result.text
     texts = " ".join(part.text for part in result.parts)
     assert "revoked key: refused" in texts
@@ -64,29 +85,29 @@ def test_foreign_guessed_and_revoked_keys_open_nothing(backend: str, verb: str) 
 
 
 def test_stale_and_foreign_blocks_are_named() -> None:
-    result = judge(_row("fake", "stale"), None, Limits())
+    result = judge(None, _row("fake", "stale"), None, Limits())
     assert result.state is State.PASS, result.text
     assert any("64 stale generation" in part.text for part in result.parts)
 
 
 def test_a_dead_peer_is_seen_in_time() -> None:
     row = _row("tcp", "peer-dies", settings={"timeout": 12})
-    result = judge(row, None, Limits())
+    result = judge(None, row, None, Limits())
     assert result.state is State.PASS, result.text
     assert row.serve["signal"] == 14
     assert row.drive["left_open"] == 0
 
 
 def test_a_missing_device_is_an_error_not_a_pass() -> None:
-    result = judge(_row("auto", "transfer"), None, Limits())
+    result = judge(None, _row("auto", "transfer"), None, Limits())
     assert result.state is State.ERROR
     assert "--backend tcp" in str(result.evidence)
 
 
 def test_a_host_that_does_not_answer_is_an_error_row() -> None:
     ask = Ask(backend="fake", identity=dict(IDENTITY), deadline_s=2.0)
-    rows = run_round([sets.Flow(_end("a"), _end("b"))], ask, lambda _s: LocalAgent(python="/no/such/python"))
-    assert judge(rows[0], None, Limits()).state is State.ERROR
+    rows = run_round([sets.Flow(_end("a"), _end("b"))], ask, Here(LocalAgent(python="/no/such/python")))
+    assert judge(None, rows[0], None, Limits()).state is State.ERROR
 
 
 def test_a_program_that_hangs_is_killed_and_says_so() -> None:
@@ -101,7 +122,7 @@ def _judged(**changes) -> State:
     row = _good_row()
     for name, value in changes.items():
         row.drive[name] = value
-    return judge(row, Wanted(4096, 106, 3, "kv"), Limits(no_retransmissions=True)).state
+    return judge(None, row, Wanted(4096, 106, 3, "kv"), Limits(no_retransmissions=True)).state
 
 
 def _good_row() -> Row:
@@ -135,16 +156,16 @@ def test_a_good_row_passes_and_each_fault_fails() -> None:
 
 def test_rate_and_tail_limits() -> None:
     row = _good_row()
-    assert judge(row, None, Limits(least_share=0.9)).state is State.FAIL
-    assert judge(row, None, Limits(least_share=0.2)).state is State.PASS
-    assert judge(row, None, Limits(most_p99_ms=1.0)).state is State.FAIL
+    assert judge(None, row, None, Limits(least_share=0.9)).state is State.FAIL
+    assert judge(None, row, None, Limits(least_share=0.2)).state is State.PASS
+    assert judge(None, row, None, Limits(most_p99_ms=1.0)).state is State.FAIL
 
 
 def test_coupon_collector_counts() -> None:
     assert [sets.flows_to_cover(n) for n in (2, 4, 8, 16, 32)] == [8, 21, 51, 115, 255]
 
 
-def test_sets_of_flows() -> None:
+def test_sets_of_flows(lab_plan) -> None:
     ends = [_end(f"s{n}", leaf=f"leaf-{n // 2}") for n in range(8)]
     rounds = sets.matrix(ends)
     flows = [flow for part in rounds for flow in part]
@@ -157,11 +178,13 @@ def test_sets_of_flows() -> None:
     with pytest.raises(InputError):
         sets.incast(ends, ends[0], 8)
     covering = [flow for part in sets.cover(ends, paths=2) for flow in part]
+    assert sum(map(len, sets.cover(ends, paths=2, qps=4))) == len(covering) / 4
     assert min(Counter((f.owner.leaf, f.reader.leaf) for f in covering).values()) == 8
-    filled = sets.restore(ends[:2], ends[2:])
+    filled = sets.restore(lab_plan, ends[:2], ends[2:])
     assert Counter(flow.owner.name for flow in filled) == {"s0:be0": 3, "s1:be0": 3}
     with pytest.raises(InputError):
-        sets.pair([_end("a")], [_end("b", tenant="globex")])
+        sets.pair(lab_plan, [_end("a")], [_end("b", tenant="globex")])
+    assert sets.pair(lab_plan, [_end("a", tenant="storage")], [_end("b")]), "a peer may be read"
 
 
 def test_pieces_are_cut_and_checked() -> None:

@@ -20,13 +20,13 @@ PAIR = ("lab", "--from", "compute-001:be0-port0", "--to", "compute-003:be0-port0
 @pytest.fixture(autouse=True)
 def loopback(monkeypatch) -> None:
     """Every server is this machine, every address the loopback's."""
-    from validators.rdma import endpoints, probe
+    from validators.rdma import endpoints, places, question
 
     here = LocalAgent(python=sys.executable)
-    monkeypatch.setattr("validators.rdma.command.ssh_agents", lambda *_: lambda _server: here)
+    monkeypatch.setattr(places.SshPlaces, "agent", lambda *_: here)
     find = endpoints.find
     local = lambda plan, name: [dataclasses.replace(e, address="127.0.0.1") for e in find(plan, name)]  # noqa: E731
-    monkeypatch.setattr(probe, "find", local)
+    monkeypatch.setattr(question, "find", local)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         monkeypatch.setattr("validators.rdma.launch._FIRST_PORT", listener.getsockname()[1])
 
