@@ -12,7 +12,9 @@ from labs import slice as slicing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fabric.plan import Plan
     from labs.machine import Options
+    from labs.model import Lab
 
 
 def start(
@@ -28,13 +30,19 @@ def start(
     Raises InputError for a bad site, slice or name, CouldNotRunError when it cannot be started here.
     """
     from fabric.build import load_plan
-    from fabric.render.registry import render_site
-    from fabric.render.writer import write_tree
 
     plan = load_plan(site)
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     with tempfile.TemporaryDirectory(prefix="kvfabric-lab-") as work:
         folder = Path(work) / "files"
-        write_tree(folder, render_site(plan, [n.name for n in lab.nodes if n.name not in plan.edges], "frr"))
-        outside.write(plan, folder, [n.name for n in lab.nodes if n.name in plan.edges])
+        write_files(plan, lab, folder)
         return launch.launch(lab, folder, engine, options, say=say)
+
+
+def write_files(plan: Plan, lab: Lab, folder: Path) -> None:
+    """Write the files of every node of a lab below `folder`, one folder a node. Raises InputError."""
+    from fabric.render.registry import render_site
+    from fabric.render.writer import write_tree
+
+    write_tree(folder, render_site(plan, [n.name for n in lab.nodes if n.name not in plan.edges], "frr"))
+    outside.write(plan, folder, [n.name for n in lab.nodes if n.name in plan.edges])

@@ -47,6 +47,11 @@ _EXCLUDED = (
 )
 
 
+def packages() -> list[str]:
+    """Return the Debian packages of the root, which are those of a lab node anywhere."""
+    return _PACKAGES.split()
+
+
 def _recipe() -> str:
     return "\n".join([_PACKAGES, _INIT, *_FOLDERS, *_EXCLUDED])
 

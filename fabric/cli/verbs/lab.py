@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from fabric.cli import lab_export
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.output import print_json, table
 
@@ -29,6 +30,9 @@ def command() -> None:
       kvfabric lab break spine-01 && kvfabric lab status && kvfabric lab heal
       kvfabric lab down
     """
+
+
+command.add_command(lab_export.command, "export")
 
 
 @command.command()

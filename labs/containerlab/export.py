@@ -1,0 +1,68 @@
+"""A folder that containerlab deploys as it is: topology, one folder of rendered files a node, image recipe, README."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabric.files import replace_file
+from fabric.problem import InputError, Problem
+from fabric.render.text_templates import template
+from labs import model, site
+from labs.containerlab.kinds import LINUX, Settings
+from labs.containerlab.topology import topology
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from fabric.plan import Plan
+
+NODE_SCRIPT = Path(__file__).resolve().parent.parent / "node.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written: the folder, the topology file in it, and how many nodes and links it has."""
+
+    folder: Path
+    topology: Path
+    nodes: int
+    links: int
+    kinds: dict[str, int]
+
+
+def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = None) -> Exported:
+    """Write the lab of a plan into the folder `out`; an earlier export there is replaced.
+
+    Raises InputError for a lab that cannot be built and for a folder with other people's files.
+    """
+    chosen = settings or Settings()
+    if found := model.faults(lab):
+        raise InputError([Problem("lab.model", f"lab {lab.name}", text) for text in found])
+    site.write_files(plan, lab, out)
+    data = topology(plan, lab, chosen)
+    target = out / f"{lab.name}.clab.yml"
+    replace_file(target, as_yaml(data, plan))
+    replace_file(out / "node.sh", NODE_SCRIPT.read_bytes(), mode=0o755)
+    image = chosen.image_of(LINUX)
+    replace_file(out / "Dockerfile", dockerfile())
+    facts = {"name": lab.name, "file": target.name, "image": image, "first": lab.nodes[0].name, "prefix": chosen.prefix}
+    replace_file(out / "README.md", template("containerlab/README.md.j2").render(facts))
+    kinds = [chosen.kind_of(node) for node in lab.nodes]
+    return Exported(out, target, len(lab.nodes), len(lab.links), {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)})
+
+
+def as_yaml(data: dict[str, Any], plan: Plan) -> str:
+    """Return the topology as YAML, innermost lists and mappings on one line each."""
+    import yaml
+
+    text = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=10000, allow_unicode=True)
+    return f"# {plan.site}: written by `kvfabric lab export`; plan {plan.digest[:12]}\n{text}"
+
+
+def dockerfile() -> str:
+    """Return the recipe of the Linux node's image: the packages of the embedded lab's root."""
+    from labs.uml import debian, root
+
+    return template("containerlab/Dockerfile.j2").render(release=debian.RELEASE, packages=root.packages())

@@ -1,0 +1,159 @@
+#!/bin/sh
+# Brings one node of a lab to life from its rendered files. It decides nothing: a missing file means that the node does
+# not have that part. Whatever holds the node (a container, a set of namespaces) runs this inside it.
+#   node.sh up        files into place, sysctls, network, firewall, Soft-RoCE, routing daemons, load balancer
+#   node.sh routing   only the routing daemons
+#   node.sh hold      be the container's first process: wait, and reap what is left behind
+# Lines on standard output that start with `! ` are complaints that did not stop it. Exit 1: the node is of no use, and
+# standard error says why.
+# KV_PORTS: all interfaces of the node; those that are not there are made without light. KV_RDMA: the interfaces that
+# get a Soft-RoCE device. KV_MANAGEMENT: the interface that leads to the machine that runs the lab.
+set -u
+FILES=/etc/kvfabric
+FRR=/usr/lib/frr
+
+complain() { printf '! %s\n' "$1"; }
+die() { printf '%s\n' "$1" >&2; exit 1; }
+
+# programs (a first line #!, no suffix) go on the PATH, FRR's files where FRR looks for them
+place() {
+  for path in "$FILES"/*; do
+    name=${path##*/}
+    case $name in
+      frr.conf | daemons | vtysh.conf)
+        mkdir -p /etc/frr && cp "$path" "/etc/frr/$name" && chown frr:frr "/etc/frr/$name" && chmod 640 "/etc/frr/$name" ;;
+      *.*) ;;
+      *) case $(head -c 2 "$path" 2>/dev/null) in
+           '#!') mkdir -p /usr/local/sbin && cp "$path" "/usr/local/sbin/$name" && chmod 755 "/usr/local/sbin/$name" ;;
+         esac ;;
+    esac
+  done
+  [ ! -d /etc/frr ] || [ -e /etc/frr/vtysh.conf ] || echo 'service integrated-vtysh-config' > /etc/frr/vtysh.conf
+  for folder in /run/frr /var/tmp/frr /var/log/frr /var/lib/frr /run/haproxy /run/lldpd; do mkdir -p "$folder"; done
+  chown frr:frr /run/frr /var/tmp/frr /var/log/frr /var/lib/frr 2>/dev/null || true
+}
+
+# settings below net that a namespace has for itself; the others belong to the whole machine
+sysctls() {
+  [ -f "$FILES/sysctl.conf" ] || return 0
+  mode=${1:-}
+  while IFS= read -r line; do
+    line=${line%%#*}
+    case $line in *=*) ;; *) continue ;; esac
+    key=${line%%=*} value=${line#*=}
+    read -r key <<KEY
+$key
+KEY
+    read -r value <<VALUE
+$value
+VALUE
+    key=${key#-}
+    case $key in */*) ;; *) old=$IFS; IFS=.; set -f; set -- $key; IFS=/; key="$*"; IFS=$old; set +f ;; esac
+    case $key in
+      net/core/* | net/bridge/* | net/netfilter/nf_conntrack_max | net/netfilter/nf_conntrack_buckets) continue ;;
+      net/ipv[46]/neigh/default/gc_thresh*) continue ;;
+      net/*) ;;
+      *) continue ;;
+    esac
+    { echo "$value" > "/proc/sys/$key"; } 2>/dev/null || [ "$mode" = quietly ] || complain "sysctl $key=$value was refused"
+  done < "$FILES/sysctl.conf"
+}
+
+# what a container has and a device has not: a way out through the machine that runs the lab
+management() {
+  [ -n "${KV_MANAGEMENT:-}" ] || return 0
+  ip route del default dev "$KV_MANAGEMENT" 2>/dev/null
+  ip -6 route del default dev "$KV_MANAGEMENT" 2>/dev/null
+  return 0
+}
+
+dark_ports() {
+  for port in ${KV_PORTS:-}; do
+    [ ! -e "/sys/class/net/$port" ] || continue
+    ip link add "$port" mtu 9216 type dummy && ip link set "$port" carrier off || die "port $port cannot be made"
+  done
+}
+
+# a device file for each of our own RDMA devices: a container has none, and gets none of its neighbours'
+verbs_files() {
+  [ -d /sys/class/infiniband_verbs ] || return 0
+  mkdir -p /dev/infiniband
+  for entry in /sys/class/infiniband_verbs/uverbs*; do
+    [ "$(cat "$entry/ibdev" 2>/dev/null)" = "$1" ] || continue
+    device_file "/dev/infiniband/${entry##*/}" "$entry/dev"
+  done
+  [ ! -r /sys/class/misc/rdma_cm/dev ] || device_file /dev/infiniband/rdma_cm /sys/class/misc/rdma_cm/dev
+}
+
+device_file() {
+  IFS=: read -r major minor < "$2"
+  [ -c "$1" ] || { mknod "$1" c "$major" "$minor" && chmod 666 "$1"; }
+}
+
+soft_roce() {
+  read -r node < /proc/sys/kernel/hostname
+  for port in ${KV_RDMA:-}; do
+    # the far end may come later, so light says nothing; a port without a cable is a dummy
+    [ -z "$(ip -o link show dev "$port" type dummy)" ] || continue
+    if said=$(rdma link add "$node.$port" type rxe netdev "$port" 2>&1); then verbs_files "$node.$port"
+    else complain "no Soft-RoCE on $port: $said"
+    fi
+  done
+}
+
+routing() {
+  [ -f /etc/frr/frr.conf ] || return 0
+  bgpd=yes bfdd=yes staticd=yes
+  if [ -f /etc/frr/daemons ]; then
+    bgpd=no bfdd=no staticd=no
+    . /etc/frr/daemons
+  fi
+  # in the order in which they need each other; the first two always run
+  for daemon in mgmtd zebra staticd bfdd bgpd; do
+    case $daemon in mgmtd | zebra) wanted=yes ;; *) eval "wanted=\$$daemon" ;; esac
+    case $wanted in yes | true | 1) ;; *) continue ;; esac
+    [ -x "$FRR/$daemon" ] || { [ $daemon = mgmtd ] && continue; die "$FRR/$daemon is not in this image"; }
+    eval "options=\${${daemon}_options:--A 127.0.0.1}"
+    log=/var/log/frr/$daemon.log
+    # shellcheck disable=SC2086  options are words
+    "$FRR/$daemon" -d $options --log "file:$log" </dev/null >/dev/null 2>&1 ||
+      die "$daemon $options did not start (exit $?): $(tail -c 400 "$log" 2>/dev/null)"
+  done
+  said=$(vtysh -b 2>&1) code=$?
+  lines=$(printf '%s\n' "$said" |
+    grep -E '^%|^line [0-9]+: %|Configuration failed|Malformed|does not exist|rror to communicate|Unknown command' |
+    grep -vE 'Graceful restart configuration changed|not installed currently')
+  if [ -n "$lines" ]; then printf '%s\n' "$lines" | sed 's/^/! frr.conf: /'
+  elif [ "$code" != 0 ]; then complain "frr.conf: vtysh exit $code: $(printf '%s' "$said" | tail -c 400 | tr '\n' ' ')"
+  fi
+}
+
+up() {
+  [ -d "$FILES" ] || die "$FILES: no rendered files here"
+  management
+  ip link set lo up
+  dark_ports
+  place
+  sysctls quietly
+  if [ -f "$FILES/network.sh" ]; then
+    said=$(sh -e "$FILES/network.sh" 2>&1) || die "network.sh failed (exit $?): $(printf '%s' "$said" | tail -c 800)"
+  fi
+  sysctls
+  if [ -f "$FILES/nftables.conf" ]; then
+    said=$(nft -f "$FILES/nftables.conf" 2>&1) || die "nftables.conf was refused: $said"
+  fi
+  soft_roce
+  routing
+  if [ -f "$FILES/haproxy.cfg" ]; then
+    said=$(haproxy -D -f "$FILES/haproxy.cfg" -p /run/haproxy/haproxy.pid 2>&1) || die "haproxy did not start: $said"
+  fi
+}
+
+case "${1:-}" in
+  up) up ;;
+  routing) routing ;;
+  hold)
+    trap 'exit 0' TERM INT
+    while :; do sleep 3600 & wait $!; done ;;
+  *) die "usage: node.sh up | routing | hold" ;;
+esac
