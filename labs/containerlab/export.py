@@ -50,7 +50,9 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     facts = {"name": lab.name, "file": target.name, "image": image, "first": lab.nodes[0].name, "prefix": chosen.prefix}
     replace_file(out / "README.md", template("containerlab/README.md.j2").render(facts))
     kinds = [chosen.kind_of(node) for node in lab.nodes]
-    return Exported(out, target, len(lab.nodes), len(lab.links), {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)})
+    return Exported(
+        out, target, len(lab.nodes), len(lab.links), {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    )
 
 
 def as_yaml(data: dict[str, Any], plan: Plan) -> str:

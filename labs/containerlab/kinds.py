@@ -49,7 +49,7 @@ def parse_kinds(texts: tuple[str, ...]) -> dict[str, str]:
         role, _, choice = text.rpartition("=")
         if choice not in CHOICES or (role and role not in SWITCHES):
             words = f"expected KIND or ROLE=KIND, ROLE one of {', '.join(SWITCHES)}, KIND one of {', '.join(CHOICES)}"
-            problems.append(Problem("lab.kind", f"--kind {text}", words, fix="--kind sonic-vs, or --kind leaf=sonic-vs"))
+            problems.append(Problem("lab.kind", f"--kind {text}", words, fix="--kind leaf=sonic-vs"))
             continue
         found |= dict.fromkeys([role] if role else SWITCHES, CHOICES[choice])
     if problems:

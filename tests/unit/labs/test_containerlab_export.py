@@ -22,7 +22,7 @@ def exported(tmp_path, site="lab", counts=None, **settings):
 
 
 def test_every_node_and_link_of_the_lab_is_there_under_the_plans_names(tmp_path):
-    plan, lab, done, data = exported(tmp_path)
+    _, lab, done, data = exported(tmp_path)
     assert (data["name"], data["prefix"]) == ("lab", "")
     assert list(data["topology"]["nodes"]) == [node.name for node in lab.nodes]
     ends = [tuple(link["endpoints"]) for link in data["topology"]["links"]]
@@ -35,7 +35,7 @@ def test_every_node_and_link_of_the_lab_is_there_under_the_plans_names(tmp_path)
 def test_nodes_have_the_very_files_that_render_wrote(tmp_path):
     from fabric.render.registry import render_site
 
-    plan, lab, done, data = exported(tmp_path)
+    plan, _, done, data = exported(tmp_path)
     compared = 0
     for device, files in render_site(plan, target="frr"):
         for name, text in files.items():
