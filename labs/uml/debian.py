@@ -7,8 +7,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 RELEASE = "trixie"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -105,3 +109,16 @@ class PrivateApt:
         archive = next(self.folder.glob(f"{package}_*.deb"))
         subprocess.run(["dpkg", "-x", str(archive), str(into)], check=True)
         archive.unlink()
+
+    def unpack_missing(self, packages: Sequence[str], root: Path, into: Path) -> list[str]:
+        """Unpack packages, and what they need that a Debian root does not have yet; returns the package files' names.
+
+        No maintainer script runs: this is for programs that need none.
+        """
+        status = ("-o", f"Dir::State::status={root}/var/lib/dpkg/status", "-o", "Debug::NoLocking=true")
+        self._run("apt-get", *status, "install", "-y", "--download-only", "--no-install-recommends", *packages)
+        archives = sorted((self.folder / "cache" / "archives").glob("*.deb"))
+        for archive in archives:
+            subprocess.run(["dpkg", "-x", str(archive), str(into)], check=True)
+            archive.unlink()
+        return [archive.name for archive in archives]

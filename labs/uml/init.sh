@@ -1,17 +1,21 @@
 #!/bin/sh
 # The VM's first steps: a writable root over the read-only one, the usual mounts, then the agent as process 1.
-share= ; pycache= ; mode=shared
+share= ; pycache= ; layer= ; mode=shared
 for word in $(cat /proc/cmdline); do
   case $word in
     lab.share=*) share=${word#lab.share=} ;;
     lab.pycache=*) pycache=${word#lab.pycache=} ;;
+    lab.layer=*) layer=${word#lab.layer=} ;;
     lab.rdma=*) mode=${word#lab.rdma=} ;;
   esac
 done
 if [ ! -e /.writable ]; then
   mount -t tmpfs -o size=75% cow /mnt/cow
-  mkdir /mnt/cow/upper /mnt/cow/work /mnt/cow/root
-  mount -t overlay -o lowerdir=/,upperdir=/mnt/cow/upper,workdir=/mnt/cow/work root /mnt/cow/root || exit 1
+  mkdir /mnt/cow/upper /mnt/cow/work /mnt/cow/root /mnt/cow/layer
+  lower=/
+  # more programs than the root has, from a folder of their own (Docker, for the containerlab engine)
+  [ -n "$layer" ] && mount -t hostfs -o "hostfs=$layer" none /mnt/cow/layer && lower=/mnt/cow/layer:/
+  mount -t overlay -o lowerdir=$lower,upperdir=/mnt/cow/upper,workdir=/mnt/cow/work root /mnt/cow/root || exit 1
   : > /mnt/cow/root/.writable
   mkdir -p /mnt/cow/root/.old
   mount --move /mnt/code /mnt/cow/root/mnt/code

@@ -13,6 +13,7 @@ from labs.machine import Machine, Options, code_folder, die_with_parent
 from labs.uml import cache, kernel, root
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -26,6 +27,11 @@ def lacks() -> list[str]:
 
 def start(state: Path, options: Options) -> Machine:
     """Boot the VM and return it at once; its agent says `ready` on the channel about a second later."""
+    return boot(state, options)
+
+
+def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
+    """Boot the VM with more words on its kernel's command line (a disk, a layer over the root). See `start`."""
     binary, tree = kernel.cached(), root.cached()
     if binary is None or tree is None:
         raise CouldNotRunError("the lab's kernel and root are not built yet: run `kvfabric lab build`")
@@ -46,6 +52,7 @@ def start(state: Path, options: Options) -> Machine:
             f"lab.rdma={options.rdma}",
         ),
         *(f"ssl0=fd:{theirs.fileno()}", "con=null", "con0=null,fd:2", "con1=null", "quiet", "panic=-1"),
+        *extra,
     ]
     with (state / "console.log").open("wb") as console:
         process = subprocess.Popen(

@@ -36,11 +36,19 @@ command.add_command(lab_export.command, "export")
 
 
 @command.command()
-def build() -> None:
-    """Make the lab's kernel and Debian root, unless they are there already. Example: kvfabric lab build"""
+@click.option("--engine", type=click.Choice(["uml", "containerlab"]), default="uml", show_default=True)
+def build(engine: str) -> None:
+    """Make what an engine needs, unless it is there already: kernel and Debian root; Docker, containerlab and image.
+
+    \b
+    Examples:
+      kvfabric lab build
+      kvfabric lab build --engine containerlab     needs Go 1.24 or newer; about 5 minutes more
+    """
+    from labs.containerlab import build as containerlab
     from labs.uml import kernel, root
 
-    for path in (root.build(), kernel.build()):
+    for path in containerlab.build() if engine == "containerlab" else [root.build(), kernel.build()]:
         click.echo(path)
 
 
