@@ -17,6 +17,8 @@ die() { printf '%s\n' "$1" >&2; exit 1; }
 
 # programs (a first line #!, no suffix) go on the PATH, FRR's files where FRR looks for them
 place() {
+  # what the image brings is not this node's
+  rm -f /etc/frr/frr.conf /etc/frr/daemons /etc/frr/vtysh.conf
   for path in "$FILES"/*; do
     name=${path##*/}
     case $name in
@@ -30,7 +32,7 @@ place() {
   done
   [ ! -d /etc/frr ] || [ -e /etc/frr/vtysh.conf ] || echo 'service integrated-vtysh-config' > /etc/frr/vtysh.conf
   for folder in /run/frr /var/tmp/frr /var/log/frr /var/lib/frr /run/haproxy /run/lldpd; do mkdir -p "$folder"; done
-  chown frr:frr /run/frr /var/tmp/frr /var/log/frr /var/lib/frr 2>/dev/null || true
+  chown frr:frr /etc/frr /run/frr /var/tmp/frr /var/log/frr /var/lib/frr 2>/dev/null || true
 }
 
 # settings below net that a namespace has for itself; the others belong to the whole machine
@@ -102,7 +104,7 @@ soft_roce() {
 }
 
 routing() {
-  [ -f /etc/frr/frr.conf ] || return 0
+  [ -f "$FILES/frr.conf" ] || return 0
   bgpd=yes bfdd=yes staticd=yes
   if [ -f /etc/frr/daemons ]; then
     bgpd=no bfdd=no staticd=no
