@@ -1,4 +1,4 @@
-"""Options that the gateway probes share: which exposure, and where the agents of both sides sit."""
+"""Options that the gateway probes share: which exposure, and a lab, or where the agents of both sides sit."""
 
 from __future__ import annotations
 
@@ -6,62 +6,141 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_PASS
+from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.output import print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from fabric.plan import Plan
+    from labs.client import Running
     from validators.connections.command import Testers
     from validators.connections.from_plan import Target
     from validators.results import Result
 
+_FORMS = ["text", "json", "prometheus"]
 _SIDES = (("inside", "10.1.0.10,10.1.0.11"), ("outside", "198.18.0.10,198.18.0.11"))
 
 
-def gateway_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command."""
+def site_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what every gateway probe takes: site, tenant, exposure, output."""
     options = [
         click.argument("site"),
         click.option("--tenant", default="", help="Tenant of the exposure."),
         click.option("--exposure", default="", help="Name of the exposure."),
+        click.option("--format", "form", type=click.Choice(_FORMS), default="text", show_default=True),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def gateway_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the probes that run in a lab and on a real site."""
+    options = [
+        click.option("--lab", help="Name of a running lab of SITE; without it, say where both agents sit."),
         click.option("--gateway", help="Command in front of an agent on the gateway itself (counters, table)."),
         click.option("--python", default="python3", show_default=True, help="Interpreter on the test hosts."),
-        click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True),
     ]
     for side, example in _SIDES:
         options += [
             click.option(
                 f"--{side}", default="", help=f"Command in front of the {side} agent (ip netns exec, ssh ...)."
             ),
-            click.option(f"--{side}-port", required=True, help="Its interface."),
-            click.option(f"--{side}-hop", required=True, help="The next hop's address on that interface."),
-            click.option(f"--{side}-network", required=True, help="Prefix that the agent answers ARP for."),
-            click.option(f"--{side}-hosts", required=True, help=f"Two addresses of it, such as {example}."),
+            click.option(f"--{side}-port", default="", help="Its interface."),
+            click.option(f"--{side}-hop", default="", help="The next hop's address on that interface."),
+            click.option(f"--{side}-network", default="", help="Prefix that the agent answers ARP for."),
+            click.option(f"--{side}-hosts", default="", help=f"Two addresses of it, such as {example}."),
         ]
     for option in reversed(options):
         function = option(function)
-    return function
+    return site_options(function)
 
 
-def run_gateway_probe(probe: Callable[[Target, Testers], Result], asked: dict[str, Any]) -> int:
-    """Plan the site, start the agents, run one probe, print its result, return the exit code."""
+def run_gateway_probe(
+    probe: Callable[[Target, Testers], Result],
+    in_lab: Callable[..., list[Result]],
+    asked: dict[str, Any],
+) -> int:
+    """Plan the site, run one probe (on given hosts, or in a lab), print its results, return the exit code."""
+    if asked["lab"]:
+        return run_in_lab(in_lab, asked)
     from fabric.build import plan_site
-    from validators.connections.command import Place, Testers, as_text, chosen, to_dict
-    from validators.results import State
+    from validators.connections.command import chosen
 
     target = chosen(plan_site(asked["site"]).plan, asked["tenant"], asked["exposure"])
+    with _testers(asked) as testers:
+        result = probe(target, testers)
+    return show([result], asked["form"])
+
+
+def _testers(asked: dict[str, Any]) -> Testers:
+    import shlex
+
+    from validators.connections.command import Place, Testers
+    from validators.connections.programs import CommandHost
+
+    needed = [(side, name) for side, _ in _SIDES for name in ("port", "hop", "network", "hosts")]
+    missing = [f"--{side}-{name}" for side, name in needed if not asked[f"{side}_{name}"]]
+    if missing:
+        raise click.UsageError(f"give --lab NAME, or say where the agents sit: {', '.join(missing)}")
     places = {}
     for side, _ in _SIDES:
         hosts = asked[f"{side}_hosts"].split(",")
         if len(hosts) != 2:
             raise click.UsageError(f"--{side}-hosts takes two addresses with a comma between them")
-        place = (asked[side], asked[f"{side}_port"], asked[f"{side}_hop"], asked[f"{side}_network"])
-        places[side] = Place(*place, (hosts[0], hosts[1]))
-    with Testers(places["inside"], places["outside"], asked["gateway"], asked["python"]) as testers:
-        result = probe(target, testers)
-    if asked["form"] == "json":
-        print_json(to_dict(result))
+        host = CommandHost(shlex.split(asked[side]), asked["python"])
+        place = (asked[f"{side}_port"], asked[f"{side}_hop"], asked[f"{side}_network"])
+        places[side] = Place(host, *place, (hosts[0], hosts[1]))
+    gateway = asked["gateway"]
+    on_gateway = None if gateway is None else CommandHost(shlex.split(gateway), asked["python"])
+    return Testers(places["inside"], places["outside"], on_gateway)
+
+
+def run_in_lab(run: Callable[..., list[Result]], asked: dict[str, Any]) -> int:
+    """Attach to the lab, check that it is one of the site, run, print, return the exit code."""
+    from fabric.build import plan_site
+
+    plan = plan_site(asked["site"]).plan
+    with attach(plan, asked["lab"]) as lab:
+        results = run(
+            plan,
+            lab,
+            tenant=asked["tenant"],
+            exposure=asked["exposure"],
+            say=lambda text: click.echo(text, err=True),
+        )
+    return show(results, asked["form"])
+
+
+def attach(plan: Plan, name: str) -> Running:
+    """Connect to a lab of the plan's site; raises InputError when it is a lab of something else."""
+    from fabric.problem import InputError, Problem
+    from labs.client import attach as connect
+
+    lab = connect(name)
+    if lab.lab.site != plan.site:
+        text = f"is a lab of site {lab.lab.site or 'nothing'}, not of {plan.site}"
+        raise InputError([Problem("probe.lab", name, text, "name the lab's own site, or start one of this site")])
+    return lab
+
+
+def show(results: Sequence[Result], form: str) -> int:
+    """Print results and return the exit code of them all."""
+    from validators.connections.command import as_text, to_dict
+    from validators.connections.metrics import prometheus
+    from validators.results import State
+
+    if form == "json":
+        print_json([to_dict(result) for result in results])
+    elif form == "prometheus":
+        click.echo(prometheus(results), nl=False)
     else:
-        click.echo(as_text(result))
-    return {State.PASS: EXIT_PASS, State.FAIL: EXIT_FAILED}.get(result.state, EXIT_COULD_NOT_RUN)
+        for result in results:
+            click.echo(as_text(result))
+    states = {result.state for result in results}
+    if State.FAIL in states:
+        return EXIT_FAILED
+    if states & {State.ERROR, State.UNKNOWN}:
+        return EXIT_COULD_NOT_RUN
+    return EXIT_PASS if State.PASS in states else EXIT_NOTHING_RAN

@@ -24,6 +24,7 @@ _TCP_MOST = {
     "close": 5,
 }
 _UDP_ONE_WAY_S = 30
+SHORTEST_SCALED_S = 2
 
 
 def tcp(idle_s: int) -> dict[str, int]:
@@ -64,3 +65,8 @@ def truth_table(idle_s: int) -> dict[str, int]:
         "tcp-established": states["established"],
         "tcp-half-closed": states["fin_wait"],
     }
+
+
+def scaled(seconds: float, scale: float) -> int:
+    """Return a timer as a lab renders it at a scale: whole seconds, at least two, so that flows can be set up in it."""
+    return int(seconds) if scale == 1 else max(SHORTEST_SCALED_S, round(seconds * scale))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from fabric.plan import Exposure, PoolShare, PortMap
 from fabric.problem import InputError
 from validators.connections import command
 from validators.connections.from_plan import Target
+from validators.connections.programs import CommandHost
 from validators.connections.rig import INSIDE, INSIDE_HOP, OUTSIDE, OUTSIDE_HOP, Rig, Timers
 from validators.results import State
 
@@ -50,12 +50,12 @@ def rig() -> Iterator[Rig]:
 
 
 def _testers(rig: Rig, *hosts: str) -> command.Testers:
-    def words(space: str) -> str:
-        return shlex.join(rig.prefix(space))
+    def words(space: str) -> CommandHost:
+        return CommandHost(rig.prefix(space), sys.executable)
 
     inside = command.Place(words(rig.inside), "tester", INSIDE_HOP, INSIDE, (hosts[0], hosts[1]))
     outside = command.Place(words(rig.outside), "tester", OUTSIDE_HOP, OUTSIDE, ("198.18.1.1", "198.18.1.2"))
-    return command.Testers(inside, outside, words(rig.gateway), sys.executable)
+    return command.Testers(inside, outside, words(rig.gateway))
 
 
 def test_a_masquerade_exposure_of_the_plan(rig: Rig) -> None:

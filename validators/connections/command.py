@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fabric.gateway import timeouts
 from fabric.problem import InputError, Problem
 from validators.connections import idle_judge, ladder_judge, nat, nat_judge
 from validators.connections.controller import AgentProcess
@@ -19,14 +19,15 @@ from validators.connections.step import StepObservation, StepSpec
 
 if TYPE_CHECKING:
     from fabric.plan import Plan
+    from validators.connections.programs import Host
     from validators.results import Result
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent sits: the command in front of it, its interface, the next hop, and two addresses it speaks for."""
+    """Where an agent sits: the host it runs on, its interface, the next hop, and two addresses it speaks for."""
 
-    prefix: str
+    host: Host
     interface: str
     next_hop: str
     network: str
@@ -36,14 +37,15 @@ class Place:
 class Testers:
     """The agents of one run, with their ports open; use as a context."""
 
-    def __init__(self, inside: Place, outside: Place, gateway: str | None, python: str) -> None:
+    def __init__(self, inside: Place, outside: Place, gateway: Host | None) -> None:
         """Start them; raises CouldNotRunError when one does not answer."""
         self.places = {"inside": inside, "outside": outside}
+        self.wait_s = 0.15
         self._stack = ExitStack()
         try:
-            self.inside = self._start("inside", inside.prefix, python)
-            self.outside = self._start("outside", outside.prefix, python)
-            self.gateway = self._start("gateway", gateway, python) if gateway is not None else None
+            self.inside = self._start("inside", inside.host)
+            self.outside = self._start("outside", outside.host)
+            self.gateway = self._start("gateway", gateway) if gateway is not None else None
             for name, place in self.places.items():
                 agent = getattr(self, name)
                 port = {"interface": place.interface, "addresses": place.network, "next_hop": place.next_hop}
@@ -52,8 +54,8 @@ class Testers:
             self._stack.close()
             raise
 
-    def _start(self, name: str, prefix: str, python: str) -> AgentProcess:
-        return self._stack.enter_context(AgentProcess(name, shlex.split(prefix), python=python))
+    def _start(self, name: str, host: Host) -> AgentProcess:
+        return self._stack.enter_context(AgentProcess(name, host=host))
 
     def __enter__(self) -> Testers:
         return self
@@ -77,7 +79,7 @@ def chosen(plan: Plan, tenant: str, exposure: str) -> Target:
 def probe_nat(target: Target, testers: Testers) -> Result:
     """Ask all NAT cases of the exposure's mode."""
     ends = target.ends(testers.places["inside"].addresses, testers.places["outside"].addresses)
-    bench = Bench(Side(testers.inside), Side(testers.outside))
+    bench = Bench(Side(testers.inside), Side(testers.outside), testers.wait_s)
     bench.inside.listen()
     bench.outside.listen()
     mode = target.exposure.mode
@@ -96,7 +98,8 @@ def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0) -> Resul
         raise InputError(
             [Problem("probe.stateless", target.subject, text, "choose a masquerade or portForward exposure")]
         )
-    ages = {kind: idle_judge.ages_around(declared[kind] * scale) for kind in KINDS if kind in declared}
+    rendered = {kind: timeouts.scaled(seconds, scale) for kind, seconds in declared.items()}
+    ages = {kind: idle_judge.ages_around(rendered[kind]) for kind in KINDS if kind in declared}
     inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
     if target.exposure.mode == "masquerade":
         spec = IdleSpec(inside, outside, ages, target.idle_ports())
@@ -107,7 +110,7 @@ def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0) -> Resul
         public = target.ends((inside, inside), (outside, outside)).public
         spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds)
         rows = idle_pass(testers.outside, testers.inside, spec)
-    return idle_judge.judge(target.subject, rows, declared, scale=scale, labels=target.labels)
+    return idle_judge.judge(target.subject, rows, declared, rendered=rendered, labels=target.labels)
 
 
 def probe_ladder(
@@ -119,6 +122,7 @@ def probe_ladder(
     start: float,
     highest: float,
     wanted: float | None,
+    precision: float = 0.05,
 ) -> Result:
     """Climb to the knee from the inside out."""
     problems = capacity_problems(target, connections)
@@ -127,7 +131,7 @@ def probe_ladder(
         raise InputError(problems or [Problem("probe.direction", target.subject, text, "choose another exposure")])
     inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
     space = target.space((inside, 1), (outside, 1))
-    search = Search(start, highest)
+    search = Search(start, highest, precision)
 
     def run(rate: float) -> StepObservation:
         if testers.gateway is not None:

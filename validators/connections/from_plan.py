@@ -65,12 +65,15 @@ class Target:
     def ends(self, hosts: tuple[str, str], far: tuple[str, str]) -> Ends:
         """Return the addresses of the NAT checks, given two private and two outside addresses the tester speaks for.
 
-        Raises InputError when a private address is not part of the exposure.
+        Of a port forward only the ports that lead to the first private address are taken. Raises InputError when a
+        private address is not part of the exposure.
         """
         # the other host of a forward is only a neighbour that tries the hairpin
         self._check(hosts[:1] if self.exposure.mode == "portForward" else hosts)
         forwards = tuple(
-            (port.protocol, port.public_port, port.private_address, port.private_port) for port in self.exposure.ports
+            (port.protocol, port.public_port, port.private_address, port.private_port)
+            for port in self.exposure.ports
+            if port.private_address == hosts[0]
         )
         return Ends(*hosts, *far, self._public_of(hosts[0]), forwards=forwards)
 
@@ -104,12 +107,13 @@ class Target:
         return str(public[0])
 
 
-def targets(plan: Plan, *, tenant: str = "") -> list[Target]:
-    """Return every exposure of the site (or of one tenant); raises InputError when there is none."""
+def targets(plan: Plan, *, tenant: str = "", exposure: str = "") -> list[Target]:
+    """Return every exposure of the site (or of one tenant, or of one name); raises InputError when there is none."""
     known = [item for item in plan.tenants.values() if tenant in ("", item.name)]
-    found = [Target(exposure, item.vrf) for item in known for exposure in item.exposures]
+    found = [Target(shown, item.vrf) for item in known for shown in item.exposures if exposure in ("", shown.name)]
     if not found:
-        text = f"tenant {tenant} exposes nothing" if tenant else "no tenant exposes anything"
+        whose = f"tenant {tenant}" if tenant else "no tenant"
+        text = f"{whose} exposes {'nothing' if tenant else 'anything'}{f' called {exposure}' if exposure else ''}"
         fix = "add `expose` to the tenant, or name another one"
         raise InputError([Problem("probe.no-exposure", tenant or "site", text, fix)])
     return found

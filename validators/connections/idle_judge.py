@@ -93,40 +93,41 @@ def judge(
     table: Sequence[IdleRow],
     declared: Mapping[str, float],
     *,
-    scale: float = 1.0,
+    rendered: Mapping[str, float] | None = None,
     finest_s: float = 0.5,
     slack_s: float = 0.05,
     labels: Mapping[str, str] | None = None,
 ) -> Result:
     """Return one result with a part per kind of flow.
 
-    `declared` are the plan's seconds; the gateway was rendered with `declared * scale` (a lab shortens long timers).
-    A row passes when the timer lies in the gap between the last survivor and the first death, to `slack_s`, and the
-    gap is not wider than `finest_s`. A kind that is not declared is measured and shown as unknown.
+    `declared` are the plan's seconds, `rendered` those that the gateway was given where they differ: a lab shortens
+    long timers. A row passes when the timer lies in the gap between the last survivor and the first death, to
+    `slack_s`, and the gap is not wider than `finest_s`. A kind that is not declared is measured and shown as unknown.
     """
+    given = rendered or declared
     parts = tuple(
-        _judge_row(subject, row, declared.get(row.kind), scale, finest_s, slack_s, dict(labels or {})) for row in table
+        _judge_row(subject, row, declared.get(row.kind), given.get(row.kind), finest_s, slack_s, dict(labels or {}))
+        for row in table
     )
     known = [part.state for part in parts if part.evidence.get("declared_s") is not None]
     state = combine(known)
     wrong = [part for part in parts if part.state not in (State.PASS, State.UNKNOWN)]
-    scaled = f", timers scaled by {scale:g}" if scale != 1 else ""
+    scaled = ", long timers shortened for a lab" if rendered and dict(rendered) != dict(declared) else ""
     text = f"{len(known) - len(wrong)} of {len(known)} declared timers measured as declared{scaled}"
     if wrong:
         text += ": " + "; ".join(part.text for part in wrong)
-    return Result(CHECK, subject, state, text, parts=parts, labels=dict(labels or {}), evidence={"scale": scale})
+    return Result(CHECK, subject, state, text, parts=parts, labels=dict(labels or {}))
 
 
 def _judge_row(
     subject: str,
     row: IdleRow,
     declared: float | None,
-    scale: float,
+    wanted: float | None,
     finest_s: float,
     slack_s: float,
     labels: dict[str, str],
 ) -> Result:
-    wanted = declared * scale if declared is not None else None
     state, text = _verdict(row, wanted, finest_s, slack_s)
     measurements = []
     if math.isfinite(row.died):
@@ -135,6 +136,8 @@ def _judge_row(
         measurements.append(
             Measurement("idle timeout", round(middle, 3), "s", row.probed, round(row.resolution / 2, 3), kind)
         )
+    if declared is not None and wanted != declared:
+        text += f" (rendered for the lab; the plan declares {declared:g} s)"
     rfc = RFC_LEAST.get(row.kind)
     if declared is not None and rfc is not None and declared < rfc[0]:
         text += f" (declared {declared:g} s; {rfc[1]} asks for at least {rfc[0]} s)"
@@ -174,12 +177,12 @@ def _verdict(row: IdleRow, wanted: float | None, finest_s: float, slack_s: float
     if not math.isfinite(row.died):
         beyond = row.survived > wanted + slack_s
         state = State.FAIL if beyond else State.UNKNOWN
-        return state, f"{row.kind}: {where}, declared {wanted:g} s"
+        return state, f"{row.kind}: {where}, wanted {wanted:g} s"
     if not row.survived - slack_s <= wanted <= row.died + slack_s:
-        return State.FAIL, f"{row.kind}: {where}, declared {wanted:g} s"
+        return State.FAIL, f"{row.kind}: {where}, wanted {wanted:g} s"
     if row.resolution > finest_s:
         return State.UNKNOWN, f"{row.kind}: {where}: too coarse to confirm {wanted:g} s"
-    return State.PASS, f"{row.kind}: {where}, declared {wanted:g} s"
+    return State.PASS, f"{row.kind}: {where}, wanted {wanted:g} s"
 
 
 def _where(row: IdleRow) -> str:

@@ -12,15 +12,23 @@ from fabric.cli.gateway_options import gateway_options, run_gateway_probe
 @click.command()
 @gateway_options
 @click.option(
-    "--scale", default=1.0, show_default=True, type=click.FloatRange(0.001, 1), help="Timers were rendered at."
+    "--scale",
+    default=0.0,
+    type=click.FloatRange(0.001, 1),
+    help="Timers are rendered at; default: 1, in a lab such that the longest is 12 s.",
 )
 def command(scale: float, **asked: Any) -> int:
     """Measure every idle timer of an exposure in one pass, by protocol and state, to 0.5 s or better.
 
     \b
-    Example (ends as in `kvfabric probe nat --help`):
+    Examples (ends as in `kvfabric probe nat --help`):
+      kvfabric probe idle lab --lab lab
       kvfabric probe idle lab --tenant acme --exposure out --scale 0.05 --inside ... --outside ...
     """
-    from validators.connections.command import probe_idle
+    from functools import partial
 
-    return run_gateway_probe(lambda target, testers: probe_idle(target, testers, scale=scale), asked)
+    from validators.connections.command import probe_idle
+    from validators.connections.in_lab import run_idle
+
+    probe = partial(probe_idle, scale=scale or 1.0)
+    return run_gateway_probe(probe, partial(run_idle, scale=scale), asked)

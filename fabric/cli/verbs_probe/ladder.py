@@ -12,21 +12,35 @@ from fabric.cli.gateway_options import gateway_options, run_gateway_probe
 @click.command()
 @gateway_options
 @click.option("--protocol", type=click.Choice(["udp", "tcp", "icmp"]), default="udp", show_default=True)
-@click.option("--connections", default=50_000, show_default=True, type=click.IntRange(1, 1 << 20), help="Per step.")
-@click.option("--start", default=10_000.0, show_default=True, help="First rate, connections/s.")
-@click.option("--highest", default=400_000.0, show_default=True, help="Last rate to try, connections/s.")
+@click.option("--connections", type=click.IntRange(1, 1 << 20), help="Per step; default 50,000, in a lab 400.")
+@click.option("--start", type=float, help="First rate, connections/s; default 10,000, in a lab 100.")
+@click.option("--highest", type=float, help="Last rate to try, connections/s; default 400,000, in a lab 6,400.")
 @click.option("--wanted", type=float, help="Fail when the gateway ends below this rate.")
-def command(protocol: str, connections: int, start: float, highest: float, wanted: float | None, **asked: Any) -> int:
+def command(
+    protocol: str,
+    connections: int | None,
+    start: float | None,
+    highest: float | None,
+    wanted: float | None,
+    **asked: Any,
+) -> int:
     """Climb to the gateway's knee; a step that the tester could not offer is tester-limited, not a pass.
 
     \b
-    Example (ends as in `kvfabric probe nat --help`):
+    Examples (ends as in `kvfabric probe nat --help`):
+      kvfabric probe ladder lab --lab lab --protocol tcp
       kvfabric probe ladder lab --tenant acme --exposure out --wanted 50000 --gateway "ssh gw-1" ...
     """
-    from validators.connections.command import probe_ladder
+    from functools import partial
 
-    rates: dict[str, Any] = {"start": start, "highest": highest, "wanted": wanted}
+    from validators.connections.command import probe_ladder
+    from validators.connections.in_lab import run_ladder
+
+    given = {"connections": connections, "start": start, "highest": highest}
+    rates: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    site: dict[str, Any] = {"connections": 50_000, "start": 10_000.0, "highest": 400_000.0, **rates}
     return run_gateway_probe(
-        lambda target, testers: probe_ladder(target, testers, protocol=protocol, connections=connections, **rates),
+        partial(probe_ladder, protocol=protocol, wanted=wanted, **site),
+        partial(run_ladder, protocols=(protocol,), wanted=wanted, **rates),
         asked,
     )

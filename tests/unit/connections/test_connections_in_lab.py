@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Network, ip_interface
+
+import pytest
+
+from fabric.build import load_plan
+from fabric.gateway.timeouts import scaled
+from fabric.plan import Plan
+from fabric.problem import CouldNotRunError, InputError
+from fabric.render import gateway
+from labs import model
+from labs import slice as slicing
+from validators.connections import in_lab, lab_stand
+from validators.connections.from_plan import targets
+from validators.results import State
+
+pytestmark = pytest.mark.unit
+
+
+@dataclass
+class FakeLab:
+    lab: model.Lab
+    name: str = "lab"
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return load_plan("lab")
+
+
+@pytest.fixture(scope="module")
+def lab(plan: Plan) -> FakeLab:
+    return FakeLab(slicing.make(plan, "lab"))
+
+
+def _site(plan: Plan, lab: FakeLab, name: str) -> in_lab.Site:
+    return in_lab.site_of(plan, lab, targets(plan, tenant="acme", exposure=name)[0])
+
+
+def test_a_tester_gets_a_block_that_nobody_uses(plan: Plan, lab: FakeLab) -> None:
+    block = lab_stand.free_block(plan, lab, plan.tenants["acme"])
+    used = [ip_interface(p.address).network for s in plan.servers.values() for p in s.ports if p.tenant == "acme"]
+    assert not any(IPv4Network(block.prefix).overlaps(other) for other in used)
+    assert IPv4Network(block.prefix).subnet_of(IPv4Network(plan.tenants["acme"].subnets[0].prefix))
+    # it is brought to the server as its own service address is: over every port of the fabric, from the leaf behind it
+    assert {leaf for leaf, _, _ in block.hops} == {"leaf-01", "leaf-02"}
+    assert {vrf for _, vrf, _ in block.hops} == {"Vrf-acme"}
+
+
+def test_each_mode_is_measured_where_it_leads(plan: Plan, lab: FakeLab) -> None:
+    masquerade, forward, static = (_site(plan, lab, name) for name in ("masquerade", "forward", "static"))
+    assert (masquerade.inside, masquerade.gateway) == ("compute-001", "gw-01")
+    assert forward.hosts[0] == "10.1.0.1"
+    assert forward.prefix == "10.1.0.1/32"
+    assert (static.inside, static.hosts[0]) == ("compute-003", "10.1.0.17")
+    assert static.block is None
+
+
+def test_what_is_not_in_the_slice_is_skipped_with_its_reason(plan: Plan) -> None:
+    small = FakeLab(slicing.make(plan, "lab", {"servers": 1}))
+    with pytest.raises(CouldNotRunError, match="no server that it leads to"):
+        _site(plan, small, "static")
+    results = in_lab.run_nat(plan, small, tenant="acme", exposure="static")
+    assert [result.state for result in results] == [State.SKIPPED]
+    with pytest.raises(CouldNotRunError, match="no gateway of group internet"):
+        _site(plan, FakeLab(slicing.make(plan, "lab", {"gateways": 0})), "masquerade")
+
+
+def test_an_unknown_exposure_is_an_input_error(plan: Plan, lab: FakeLab) -> None:
+    with pytest.raises(InputError, match="called nothing-like-it"):
+        in_lab.run_nat(plan, lab, tenant="acme", exposure="nothing-like-it")
+
+
+def test_only_timers_are_shortened(plan: Plan) -> None:
+    text = gateway.render(plan, "gw-01")["nftables.conf"]
+    short = in_lab.shortened(text, 0.02)
+    assert "established : 12, retrans : 12" in short  # the port forward's 10 minutes
+    assert "established : 600" not in short
+    timers = re.compile(r"policy = \{[^}]*\}")
+    assert timers.sub("", text) == timers.sub("", short)
+    assert in_lab.shortened(text, 1) == text
+
+
+def test_a_scaled_timer_is_whole_and_long_enough_to_set_up_a_flow() -> None:
+    assert [scaled(seconds, 0.1) for seconds in (120, 10, 5)] == [12, 2, 2]
+    assert scaled(7200, 1) == 7200

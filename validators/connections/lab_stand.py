@@ -1,0 +1,203 @@
+"""A tester's stand in a lab: agents on nodes, each behind a veth of its own, speaking for addresses of the plan.
+
+The addresses are those of servers (for port forwards and static pairs: the stand takes the server's place), a free
+block of a tenant's subnet (for masquerade), and a block outside. While the stand is up, packets for them go to the
+agent and not to the node's kernel; a block is told to the fabric as the server's own service address is: by a static
+route of its leaves. `close` takes all of it back, and a stand begins with what one that was killed left behind.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fabric.problem import CouldNotRunError
+from validators.connections.controller import AgentProcess
+from validators.connections.programs import LabHost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fabric.plan import Plan, Server, Tenant
+    from labs.client import Running
+
+INTERFACE, NEXT_HOP = "kvprobe0", "169.254.77.1"
+OUTSIDE = ipaddress.IPv4Network("198.18.0.0/24")  # RFC 2544: testers; the edge's default route leads to it
+_TABLE = 777
+_BLOCK_LENGTH = 28
+
+# rules: what is for the stand's addresses goes to the agent even when they are the kernel's own
+_UP = """
+set -e
+cat /proc/sys/net/ipv4/ip_forward > /run/kvprobe-forward
+ip link add kvprobe0 mtu 1500 type veth peer name kvprobe1
+ip addr add {hop}/32 dev kvprobe1
+ip link set kvprobe0 up; ip link set kvprobe1 mtu 1500 up
+echo 0 > /proc/sys/net/ipv4/conf/kvprobe1/rp_filter
+for prefix in {prefixes}; do
+  ip route add $prefix dev kvprobe1 table {table}
+  ip rule add pref 1 to $prefix lookup {table}
+done
+ip rule add pref 2 lookup local
+ip rule del pref 0
+echo 1 > /proc/sys/net/ipv4/ip_forward
+"""
+_DOWN = """
+if [ -e /run/kvprobe-forward ]; then
+  cat /run/kvprobe-forward > /proc/sys/net/ipv4/ip_forward
+  rm /run/kvprobe-forward
+fi
+[ -n "$(ip rule show pref 2)" ] && [ -z "$(ip rule show pref 0)" ] && ip rule add pref 0 lookup local
+while ip rule del pref 1 2>/dev/null; do :; done
+ip rule del pref 2 2>/dev/null
+ip link del kvprobe1 2>/dev/null
+ip route flush table {table} 2>/dev/null
+true
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A free block of a tenant's subnet, brought to a server: `hops` are (leaf, VRF, next hop) of its static routes."""
+
+    tenant: str
+    server: str
+    prefix: str
+    hops: tuple[tuple[str, str, str], ...]
+
+    def host(self, number: int) -> str:
+        """Return one of its addresses: none is used, so the first and the last are as good as the others."""
+        return str(ipaddress.IPv4Network(self.prefix)[number])
+
+
+def servers_of(plan: Plan, lab: Running, tenant: str) -> list[Server]:
+    """Return the servers of a tenant that are nodes of the lab and have an address there that survives a port."""
+    nodes = lab.lab
+    found = [server for server in plan.servers.values() if nodes.has(server.name)]
+    return [server for server in found if any(item.tenant == tenant for item in server.services)]
+
+
+def service_address(server: Server, tenant: str) -> str:
+    """Return a server's service address in a tenant."""
+    return next(item.address for item in server.services if item.tenant == tenant)
+
+
+def free_block(plan: Plan, lab: Running, tenant: Tenant, server: Server | None = None) -> Block:
+    """Return the highest free block of the tenant's subnet, at a server (else its first in the lab).
+
+    Raises CouldNotRunError when there is no such server or block.
+    """
+    server = server or next(iter(servers_of(plan, lab, tenant.name)), None)
+    if server is None:
+        raise CouldNotRunError(f"tenant {tenant.name}: none of its servers is in lab {lab.name}")
+    service = next(item for item in server.services if item.tenant == tenant.name)
+    taken = [ipaddress.ip_interface(text).network for text in _used(plan, tenant.name)]
+    for subnet in tenant.subnets:
+        network = ipaddress.IPv4Network(subnet.prefix)
+        if subnet.fabric not in ("", service.fabric) or network.prefixlen > _BLOCK_LENGTH:
+            continue
+        size = 1 << (32 - _BLOCK_LENGTH)
+        for start in range(int(network.broadcast_address) + 1 - size, int(network.network_address), -size):
+            block = ipaddress.IPv4Network((start, _BLOCK_LENGTH))
+            if not any(block.overlaps(other) for other in taken):
+                return Block(tenant.name, server.name, str(block), _hops(plan, lab, server, tenant, service.fabric))
+    raise CouldNotRunError(f"tenant {tenant.name}: no free /{_BLOCK_LENGTH} in its subnets for a tester")
+
+
+def _used(plan: Plan, tenant: str) -> Iterable[str]:
+    for server in plan.servers.values():
+        yield from (port.address for port in server.ports if port.tenant == tenant and port.address)
+        yield from (f"{item.address}/32" for item in server.services if item.tenant == tenant)
+
+
+def _hops(plan: Plan, lab: Running, server: Server, tenant: Tenant, fabric: str) -> tuple[tuple[str, str, str], ...]:
+    found, nodes = [], lab.lab
+    for port in server.ports:
+        leaf = plan.links[port.link].far(server.name).device if port.link else ""
+        if port.tenant == tenant.name and port.fabric == fabric and leaf and nodes.has(leaf):
+            found.append((leaf, tenant.vrf, port.address.partition("/")[0]))
+    return tuple(found)
+
+
+class Stand:
+    """Agents on lab nodes with the addresses they speak for; use as a context."""
+
+    def __init__(self, plan: Plan, lab: Running, places: dict[str, list[str]], blocks: Iterable[Block] = ()) -> None:
+        """Set it up: `places` are the prefixes of each node. Raises CouldNotRunError, and undoes what it had done."""
+        self.plan, self.lab = plan, lab
+        self._nodes: list[str] = []
+        self._blocks: list[Block] = []
+        self._agents: dict[str, AgentProcess] = {}
+        try:
+            for node, prefixes in places.items():
+                self._set_up(node, list(dict.fromkeys(prefixes)))
+            for block in dict.fromkeys(blocks):
+                self._blocks.append(block)
+                self._route(block, add=True)
+            for block in self._blocks:
+                self._wait_for(block)
+        except BaseException:
+            self.close()
+            raise
+
+    def agent(self, node: str) -> AgentProcess:
+        """Return the agent of a node, started when it is first asked for; a gateway may have one too."""
+        if node not in self._agents:
+            self._agents[node] = AgentProcess(node, host=LabHost(self.lab, node))
+        return self._agents[node]
+
+    def open(self, node: str, port: str, prefix: str, **more: Any) -> AgentProcess:
+        """Open a port of a node's agent for a prefix; returns the agent."""
+        agent = self.agent(node)
+        agent.call("open", name=port, interface=INTERFACE, addresses=prefix, next_hop=NEXT_HOP, **more)
+        return agent
+
+    def close(self) -> None:
+        """Take everything back; what fails does not keep the rest from being undone."""
+        problems = []
+        for agent in self._agents.values():
+            agent.close()
+        self._agents.clear()
+        steps: list[tuple[Any, tuple[Any, ...]]] = [(self._route, (block,)) for block in self._blocks]
+        steps += [(self._run, (node, _DOWN.format(table=_TABLE))) for node in self._nodes]
+        for step, arguments in steps:
+            try:
+                step(*arguments)
+            except (CouldNotRunError, TimeoutError) as error:
+                problems.append(str(error))
+        self._nodes, self._blocks = [], []
+        if problems:
+            raise CouldNotRunError(f"the tester's stand could not be taken back: {'; '.join(problems)}")
+
+    def __enter__(self) -> Stand:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _set_up(self, node: str, prefixes: list[str]) -> None:
+        self._nodes.append(node)
+        self._run(node, _DOWN.format(table=_TABLE))
+        self._run(node, _UP.format(hop=NEXT_HOP, prefixes=" ".join(prefixes), table=_TABLE))
+
+    def _route(self, block: Block, *, add: bool = False) -> None:
+        for leaf, vrf, hop in block.hops:
+            route = f"{'' if add else 'no '}ip route {block.prefix} {hop}"
+            self.lab.run(leaf, ["vtysh", "-c", "configure terminal", "-c", f"vrf {vrf}", "-c", route]).check()
+
+    def _wait_for(self, block: Block, timeout_s: float = 30) -> None:
+        """Wait until every gateway of the tenant in the lab knows the way to the block."""
+        nodes, tenant = self.lab.lab, self.plan.tenants[block.tenant]
+        missing = [g.name for g in self.plan.gateways.values() if block.tenant in g.tenants and nodes.has(g.name)]
+        deadline = time.monotonic() + timeout_s
+        while missing:
+            words = ["ip", "route", "show", "vrf", tenant.vrf, block.prefix]
+            missing = [name for name in missing if not self.lab.run(name, words).out.strip()]
+            if missing and time.monotonic() > deadline:
+                raise CouldNotRunError(f"no route to the tester's block {block.prefix} on {', '.join(missing)}")
+            time.sleep(0.3 if missing else 0)
+
+    def _run(self, node: str, script: str) -> None:
+        self.lab.run(node, ["sh", "-c", script]).check()
