@@ -34,6 +34,14 @@ _LINUX = {
     "port-counters": 'for p in /sys/class/net/*; do test -e $p/device && echo "# ${p##*/}" && '
     "ethtool -S ${p##*/}; done; true",
     "config": "vtysh -c 'show running-config no-header'",
+    "roce": 'sh /etc/kvfabric/roce.sh --check 2>&1; echo "exit $?"',
+    # 1 is a gateway that is not well, which its answer says better
+    "gateway": "gatewayctl status --json || test $? -eq 1",
+    "nft": "nft -j list table ip kvfabric",
+    "nft-running": "nft -s list table ip kvfabric",
+    # the rules as this very nft prints them when the file is loaded into a network namespace of its own
+    "nft-file": "unshare -n sh -c 'nft -f /etc/kvfabric/nftables.conf && nft -s list table ip kvfabric'",
+    "file-sums": "cd /etc/kvfabric && sha256sum *",
 }
 
 _SONIC = {
@@ -48,6 +56,10 @@ _SONIC = {
     "fec": "show interfaces counters fec-stats",
     "port-counters": "show interfaces counters",
     "config": "sudo vtysh -c 'show running-config no-header'",
+    "config-db": "sudo sonic-cfggen -d --print-data",
+    "pfc": "show pfc counters",
+    "queues": "queuestat -j",
+    "watchdog": "show pfcwd config",
 }
 
 _SONIC_CLI = {

@@ -1,0 +1,106 @@
+"""The check that what will be counted can be counted: a counter that is silent proves nothing later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from validators.cabling.checks import whole
+from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
+from validators.counters import readings
+from validators.counters.readings import PACKETS, PAUSE, Key
+from validators.counters.sonic import pfc_counters, pfcwd_config, queue_counters
+from validators.devices.answers import Ask, UnreadableError
+from validators.results import Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from fabric.plan import Plan, Port
+
+
+class RoceCounters(Check):
+    """Every cabled port counts pause frames and packets of its lossless priorities, and the watchdog watches it.
+
+    Pass: all these counters exist, and the watchdog has the planned action and times.
+    Fail: the watchdog is off on a port, or has other settings.
+    Error: a counter is missing or N/A: what it should show later would look like nothing happened.
+    Skipped: where ports are virtual.
+    Example:
+        roce-counters:
+          - {device: be-leaf-01}
+    """
+
+    stage = Stage.ROCE
+    Inputs = DeviceInputs
+    physical = True
+    stands_on = ("roce-config",)
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per managed SONiC switch of a fabric with lossless classes."""
+        for switch in plan.switches.values():
+            qos = plan.fabrics[switch.fabric].qos
+            if switch.managed and switch.nos == "sonic" and qos and qos.lossless:
+                yield DeviceInputs(device=switch.name)
+
+    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
+        """PFC counters, queue counters, and the watchdog's configuration."""
+        del plan
+        return [Ask(inputs.device, question) for question in ("pfc", "queues", "watchdog")]
+
+    def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
+        """Look for each counter of each port."""
+        device = inputs.device
+        qos = plan.fabrics[plan.switches[device].fabric].qos
+        assert qos is not None
+        counted = _read(pfc_counters, observations, device, "pfc")
+        counted |= _read(queue_counters, observations, device, "queues")
+        watched = _read(pfcwd_config, observations, device, "watchdog")
+        planned = (qos.watchdog_action, qos.watchdog_detection_ms, qos.watchdog_restoration_ms)
+        parts = []
+        for port in plan.switches[device].ports:
+            if not port.link:
+                continue
+            keys = [
+                key
+                for one in qos.lossless
+                for key in (
+                    Key(port.interface, PAUSE, "rx", one.priority),
+                    Key(port.interface, PAUSE, "tx", one.priority),
+                    Key(port.interface, PACKETS, "tx", one.queue),
+                )
+            ]
+            silent = [str(key) for key in keys if key not in counted]
+            parts.append(_part(self.name, device, port, silent, watched.get(port.interface), planned))
+        return whole(self.name, device, parts, "ports count pauses and packets of each lossless priority")
+
+
+def _read(parse: Callable[[str], Any], observations: Observations, device: str, question: str) -> dict[Any, Any]:
+    try:
+        found: dict[Any, Any] = parse(answer_of(observations, device, question))
+    except readings.UnreadableError as error:
+        raise UnreadableError(str(error)) from None
+    return found
+
+
+def _part(
+    check: str,
+    device: str,
+    port: Port,
+    silent: list[str],
+    watch: tuple[str, int, int] | None,
+    planned: tuple[str, int, int],
+) -> Result:
+    if silent:
+        state, text = State.ERROR, f"silent: no counter {', '.join(silent)}"
+    elif watch is None:
+        state, text = State.FAIL, "the PFC watchdog does not watch this port"
+    elif watch != planned:
+        said, wanted = (f"{action} after {found} ms for {back} ms" for action, found, back in (watch, planned))
+        state, text = State.FAIL, f"the PFC watchdog does {said}, the plan says {wanted}"
+    else:
+        state, text = State.PASS, "counted and watched"
+    place = "" if state is State.PASS else f"{device} {port.name} ({port.interface})"
+    labels = {"device": device, "port": port.name, "link": port.link}
+    return Result(check, f"{device} {port.name}", state, text, place, labels=labels)

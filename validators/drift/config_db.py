@@ -1,0 +1,90 @@
+"""SONiC's CONFIG_DB against a rendered `config_db.json`, table by table, row by row, field by field."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from validators.devices.answers import UnreadableError
+
+Tables = dict[str, dict[str, dict[str, str]]]
+
+# what the device adds by itself to what it was given
+_OWN_FIELDS = {
+    "DEVICE_METADATA": frozenset({"buffer_model", "default_pfcwd_status", "synchronous_mode", "timezone", "region"}),
+    "PORT": frozenset({"tpid", "pfc_asym", "dhcp_rate_limit", "subport", "core_id", "core_port_id", "num_voq"}),
+    "FEATURE": frozenset(
+        {"auto_restart", "delayed", "has_global_scope", "has_per_asic_scope", "high_mem_alert", "set_owner",
+         "support_syslog_rate_limit", "check_up_status", "has_timer"}
+    ),
+}  # fmt: skip
+_OWN_ROWS = frozenset({"FEATURE", "FLEX_COUNTER_TABLE", "DEVICE_METADATA"})
+
+
+def parse(text: str) -> Tables:
+    """Read what `sonic-cfggen -d --print-data` printed. Raises UnreadableError."""
+    start = text.find("{")
+    try:
+        data = json.JSONDecoder().raw_decode(text, start)[0] if start >= 0 else None
+    except ValueError as error:
+        message = f"CONFIG_DB is not JSON ({error})"
+        raise UnreadableError(message) from None
+    if not isinstance(data, dict) or not all(isinstance(rows, dict) for rows in data.values()):
+        message = f"this is not CONFIG_DB: {text.strip()[:60]!r}"
+        raise UnreadableError(message)
+    return {
+        table: {key: {name: _plain(value) for name, value in (row or {}).items()} for key, row in rows.items()}
+        for table, rows in data.items()
+    }
+
+
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One row or field: `wanted` or `found` is empty when it is absent there."""
+
+    table: str
+    key: str
+    field: str
+    wanted: str
+    found: str
+
+    @property
+    def place(self) -> str:
+        """Where, in CONFIG_DB's words."""
+        return f"{self.table}|{self.key}" + (f" {self.field}" if self.field else "")
+
+    @property
+    def text(self) -> str:
+        """What differs, in words."""
+        if not self.field:
+            return "is missing" if self.wanted else "is there, and was not rendered"
+        if not self.wanted:
+            return f"is {self.found}, and was not rendered"
+        return f"is {self.found or 'not set'}, rendered was {self.wanted}"
+
+
+def differences(rendered: Tables, seen: Tables) -> list[Difference]:
+    """Return what differs in the tables that were rendered; others are not ours."""
+    found: list[Difference] = []
+    for table, rows in rendered.items():
+        have = seen.get(table, {})
+        for key, row in rows.items():
+            if key not in have:
+                found.append(Difference(table, key, "", "row", ""))
+            else:
+                found += _fields(table, key, row, have[key])
+        if table not in _OWN_ROWS:
+            found += [Difference(table, key, "", "", "row") for key in have if key not in rows]
+    return found
+
+
+def _fields(table: str, key: str, row: dict[str, str], have: dict[str, str]) -> list[Difference]:
+    own = _OWN_FIELDS.get(table, frozenset())
+    names = [*row, *(name for name in have if name not in row and name not in own and name != "NULL")]
+    pairs = [(name, row.get(name, ""), have.get(name, "")) for name in names]
+    return [Difference(table, key, name, wanted, found) for name, wanted, found in pairs if wanted != found]
