@@ -210,14 +210,15 @@ def _terminated_as_interrupt() -> Iterator[None]:
 
 def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[str, int]:
     """Ask every question of the selected passive checks and store the answers; returns how many came and did not."""
-    cases = [case for case in cases_of(wanted) if case.check.passive]
+    devices, redactor = open_devices(wanted)
     asks: dict[Ask, None] = {}
     lldp: dict[Ask, None] = {}
-    for case in cases:
+    for case in cases_of(wanted):
+        if not case.check.passive or (case.check.physical and not devices.physical):
+            continue
         asks.update(dict.fromkeys(case.check().asks(wanted.plan, case.inputs)))
         if case.check.name == "cabling":
             lldp.update((Ask(device, "lldp"), None) for device in case.devices)
-    devices, redactor = open_devices(wanted)
     recorder = Recorder(devices, folder, redactor)
     try:
         answers = recorder.gather(asks)

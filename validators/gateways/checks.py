@@ -252,7 +252,7 @@ def _rules(text: str) -> set[tuple[str, str]]:
         filled = filled or "gatewayctl fills it" in line
         if line and line != "}" and not (filled and line.startswith("elements")):
             found.add((block, line))
-    if not found:
+    if not any(line.startswith("table ") for _, line in found):
         message = f"`nft list table` printed no rules: {text.strip()[:60]!r}"
         raise UnreadableError(message)
     return found

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from ipaddress import ip_interface
+from ipaddress import IPv4Network, ip_interface
 
 from fabric.plan import FABRIC_LINK, SERVER_LINK
 from validators.control_plane.expected import homes, own_prefixes, sessions, width_to
 from validators.devices.answers import Answer
+from validators.drift.checks import rendered
+from validators.gateways.checks import facts_of
+
+
+def nft_items(plan, device):
+    """What `nft -j list table` says on a gateway that was just rendered, as far as checks look at it."""
+    edge = {"match": {"op": "==", "left": {"meta": {"key": "oifname"}}, "right": "@edge_ports"}}
+    forwards = []
+    for tenant in facts_of(plan, device)["tenants"]:
+        exposures = {e.name: e for e in plan.tenants[tenant["name"]].exposures}
+        mark = {"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": tenant["zone"]}}
+        for facts in tenant["exposures"]:
+            exposure = exposures[facts["name"]]
+            for protocol, policy in facts["timeouts"].items():
+                timer = {"name": f"{protocol}.{facts['label']}", "protocol": "tcp" if protocol == "tcp" else "udp"}
+                yield {"ct timeout": timer | {"policy": policy}}
+            if exposure.mode == "masquerade":
+                address = {"range": facts["pool"]}
+                yield {"rule": {"chain": "post_nat", "expr": [edge, mark, {"snat": {"addr": address}}]}}
+            for port in exposure.ports:
+                public = str(IPv4Network(exposure.public[0])[0])
+                key = [public, port.protocol, port.public_port]
+                forwards.append([{"concat": key}, {"concat": [port.private_address, port.private_port]}])
+            if exposure.mode == "static":
+                pair = (exposure.public[0].removesuffix("/32"), exposure.private[0].removesuffix("/32"))
+                for chain, field, (before, after) in (
+                    ("pre_static", "daddr", pair),
+                    ("post_static", "saddr", pair[::-1]),
+                ):
+                    key = {"payload": {"protocol": "ip", "field": field}}
+                    match = {"match": {"op": "==", "left": key, "right": before}}
+                    yield {"rule": {"chain": chain, "expr": [match, {"mangle": {"key": key, "value": after}}]}}
+    yield {"map": {"name": "forwards", "elem": forwards}}
 
 
 class SimulatedSite:
@@ -44,14 +78,67 @@ class SimulatedSite:
     def close(self):
         pass
 
+    def files(self, device):
+        return rendered(self.plan, device, "" if self.physical else "frr")
+
     def say_version(self, device):
+        if self.physical and device in self.plan.switches:
+            return "SONiC Software Version: SONiC.202505\nDistribution: Debian 12.11"
         return "Linux 6.1\nFRRouting 8.4.4"
 
     def say_clock(self, device):
         return "1796014800"
 
     def say_config(self, device):
-        return "hostname " + device
+        return self.files(device)["frr.conf"]
+
+    def say_config_db(self, device):
+        return self.files(device)["config_db.json"]
+
+    def say_roce(self, device):
+        return "be0-port0: trust is dscp\nbe0-port0: DSCP map has 26:3\nexit 0"
+
+    def say_gateway(self, device):
+        facts = facts_of(self.plan, device)
+        sessions = {f"{s['device']} ({s['address']})": True for s in facts["fabric_sessions"] + facts["edge_sessions"]}
+        checks = dict.fromkeys(("fabric", "edge", "nftables", "conntrack"), "ok")
+        return {"phase": "active", "refusing": False, "withdrawn": False, "checks": checks, "sessions": sessions}
+
+    def say_nft(self, device):
+        return {"nftables": list(nft_items(self.plan, device))}
+
+    def say_nft_running(self, device):
+        return self.files(device)["nftables.conf"]
+
+    say_nft_file = say_nft_running
+
+    def say_file_sums(self, device):
+        return "".join(
+            f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n" for name, text in self.files(device).items()
+        )
+
+    def say_pfc(self, device):
+        rows = "".join(f"{p.interface} " + "0 " * 8 + "\n" for p in self.plan.switches[device].ports if p.link)
+        return f"Port Rx PFC0\n-----\n{rows}\nPort Tx PFC0\n-----\n{rows}"
+
+    def say_queues(self, device):
+        queues = {f"UC{n}": {"totalpacket": "0", "droppacket": "0"} for n in range(8)}
+        return {p.interface: queues for p in self.plan.switches[device].ports if p.link}
+
+    def say_watchdog(self, device):
+        qos = self.plan.fabrics[self.plan.switches[device].fabric].qos
+        told = f"{qos.watchdog_action} {qos.watchdog_detection_ms} {qos.watchdog_restoration_ms} disable\n"
+        rows = "".join(f"{p.interface} {told}" for p in self.plan.switches[device].ports if p.link)
+        return f"PORT ACTION DETECTION RESTORATION HISTORY\n---- ----\n{rows}"
+
+    def say_fec(self, device):
+        rows = "".join(f"{p.interface} U 13 0 4 1.2e-8 0\n" for p in self.plan.switches[device].ports if p.link)
+        titles = "IFACE STATE FEC_CORR FEC_UNCORR FEC_SYMBOL_ERR FEC_PRE_BER FEC_POST_BER"
+        return f"{titles}\n--- --- ---\n{rows}"
+
+    def say_optics(self, device):
+        ports = [p.interface for p in self.plan.switches[device].ports if p.link]
+        return "".join(f"{port}: SFP EEPROM detected\n        RX1Power: -1.5dBm\n" for port in ports)
 
     def say_lldp(self, device):
         interfaces = []
