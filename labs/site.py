@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ from labs import launch, outside
 from labs import slice as slicing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fabric.plan import Plan
+    from fabric.render.writer import Written
     from labs.machine import Options
     from labs.model import Lab
 
@@ -39,10 +41,16 @@ def start(
         return launch.launch(lab, folder, engine, options, say=say)
 
 
-def write_files(plan: Plan, lab: Lab, folder: Path) -> None:
-    """Write the files of every node of a lab below `folder`, one folder a node. Raises InputError."""
+def write_files(plan: Plan, lab: Lab, folder: Path, instead: Mapping[str, dict[str, str]] | None = None) -> Written:
+    """Write the files of every node of a lab below `folder`, one folder a node; `instead` replaces those of some.
+
+    Raises InputError when the folder holds other people's files.
+    """
     from fabric.render.registry import render_site
     from fabric.render.writer import write_tree
 
-    write_tree(folder, render_site(plan, [n.name for n in lab.nodes if n.name not in plan.edges], "frr"))
+    other = instead or {}
+    devices = [n.name for n in lab.nodes if n.name not in plan.edges and n.name not in other]
+    written = write_tree(folder, chain(render_site(plan, devices, "frr"), other.items()))
     outside.write(plan, folder, [n.name for n in lab.nodes if n.name in plan.edges])
+    return written

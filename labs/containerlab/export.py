@@ -10,7 +10,8 @@ from fabric.files import replace_file
 from fabric.problem import InputError, Problem
 from fabric.render.text_templates import template
 from labs import model, site
-from labs.containerlab.kinds import LINUX, Settings
+from labs.containerlab import virtual_sonic
+from labs.containerlab.kinds import LINUX, SONIC_VM, SONIC_VS, Settings
 from labs.containerlab.topology import topology
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
     from fabric.plan import Plan
 
-NODE_SCRIPT = Path(__file__).resolve().parent.parent / "node.sh"
+# the script of each kind that brings a node up
+_SCRIPTS = {LINUX: "../node.sh", SONIC_VS: "sonic-vs.sh", SONIC_VM: "sonic-vm.sh"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,14 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     chosen = settings or Settings()
     if found := model.faults(lab):
         raise InputError([Problem("lab.model", f"lab {lab.name}", text) for text in found])
-    site.write_files(plan, lab, out)
+    sonic = {node.name: kind for node in lab.nodes if (kind := chosen.kind_of(node)) != LINUX}
+    written = site.write_files(plan, lab, out, virtual_sonic.files(plan, lab, sonic))
+    for path in written.stale:
+        (out / path).unlink()
     data = topology(plan, lab, chosen)
     target = out / f"{lab.name}.clab.yml"
     replace_file(target, as_yaml(data, plan))
-    replace_file(out / "node.sh", NODE_SCRIPT.read_bytes(), mode=0o755)
+    _write_scripts(out, {chosen.kind_of(node) for node in lab.nodes})
     image = chosen.image_of(LINUX)
     replace_file(out / "Dockerfile", dockerfile())
     facts = {"name": lab.name, "file": target.name, "image": image, "first": lab.nodes[0].name, "prefix": chosen.prefix}
@@ -53,6 +58,15 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     return Exported(
         out, target, len(lab.nodes), len(lab.links), {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     )
+
+
+def _write_scripts(out: Path, kinds: set[str]) -> None:
+    for kind, name in _SCRIPTS.items():
+        source = Path(__file__).resolve().parent / name
+        if kind in kinds:
+            replace_file(out / source.name, source.read_bytes(), mode=0o755)
+        else:
+            (out / source.name).unlink(missing_ok=True)
 
 
 def as_yaml(data: dict[str, Any], plan: Plan) -> str:

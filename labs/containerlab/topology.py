@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.hardware.ranges import natural_key
 from labs import model
-from labs.containerlab.kinds import LINUX, NODE_IMAGE, Settings
+from labs.containerlab import virtual_sonic
+from labs.containerlab.kinds import LINUX, NODE_IMAGE, SONIC_VM, Settings
 
 if TYPE_CHECKING:
     from fabric.plan import Plan
@@ -38,7 +39,7 @@ def topology(plan: Plan, lab: model.Lab, settings: Settings) -> dict[str, Any]:
     found["topology"] = {
         "kinds": {kind: _kind(kind, settings) for kind in kinds},
         "nodes": {node.name: _node(plan, lab, node, settings) for node in lab.nodes},
-        "links": [_link(link) for link in lab.links],
+        "links": _links(lab, settings),
     }
     return found
 
@@ -49,7 +50,10 @@ def _kind(kind: str, settings: Settings) -> dict[str, Any]:
     if found["image"] == NODE_IMAGE:
         # built from the Dockerfile beside the topology and nowhere to be pulled from
         found["image-pull-policy"] = "Never"
-    if kind == LINUX:
+    if kind != LINUX:
+        # containerlab has started the switch when it runs this
+        found |= {"binds": [f"{kind}.sh:/kvfabric/{kind}.sh:ro"], "exec": [f"sh /kvfabric/{kind}.sh"]}
+    else:
         found |= {
             # as the first process it reaps what daemons leave behind
             "entrypoint": f"sh {SCRIPT} hold",
@@ -65,8 +69,11 @@ def _node(plan: Plan, lab: model.Lab, node: model.Node, settings: Settings) -> d
     found: dict[str, Any] = {"kind": kind, "group": node.kind, "labels": _labels(plan, node)}
     if address := _address(plan, node, settings):
         found["mgmt-ipv4"] = address
+    folder = node.files or node.name
+    found["binds"] = [f"{folder}:{FILES}:ro"]
+    if kind == SONIC_VM:
+        found["startup-config"] = f"{folder}/config_db.json"
     if kind == LINUX:
-        found["binds"] = [f"{node.files or node.name}:{FILES}:ro"]
         found["env"] = {"KV_PORTS": " ".join(ports_of(lab, node))}
         if node.rdma:
             found["env"]["KV_RDMA"] = " ".join(node.rdma)
@@ -92,8 +99,13 @@ def _labels(plan: Plan, node: model.Node) -> dict[str, str]:
     return found
 
 
-def _link(link: model.Link) -> dict[str, Any]:
-    return {"endpoints": [f"{end.node}:{end.interface}" for end in link.ends()], "mtu": link.mtu}
+def _links(lab: model.Lab, settings: Settings) -> list[dict[str, Any]]:
+    wires = {n.name: virtual_sonic.wires(lab, n.name) for n in lab.nodes if settings.kind_of(n) != LINUX}
+
+    def name(end: model.End) -> str:
+        return wires[end.node][end.interface] if end.node in wires else end.interface
+
+    return [{"endpoints": [f"{end.node}:{name(end)}" for end in k.ends()], "mtu": k.mtu} for k in lab.links]
 
 
 def _planned_address(plan: Plan, name: str) -> str:
