@@ -1,4 +1,4 @@
-"""Counters of a Linux host: `ethtool -S` of mlx5 and bnxt_en, RDMA hardware counters, `dcb -j pfc show`.
+"""Counters of a Linux host: `ethtool -S` of mlx5 and bnxt_en, RDMA hardware counters, links, queues, `dcb -j pfc`.
 
 Names: the kernel's mlx5 counter documentation, and the mlx5, bnxt_re and rxe drivers' hw_counters tables.
 """
@@ -10,10 +10,13 @@ import re
 from typing import Any
 
 from validators.counters.readings import (
+    BYTES,
     CNPS,
     DROPS,
     ECN_MARKED,
+    ERRORS,
     NAKS,
+    PACKETS,
     PAUSE,
     PAUSE_US,
     RETRANSMISSIONS,
@@ -21,11 +24,16 @@ from validators.counters.readings import (
     UnreadableError,
 )
 
+QUEUE_DROPS = "queue drops"
 _LINE = re.compile(r"^\s+(\S.*?):\s+(\d+)$")
 _ETHTOOL = (
     (re.compile(r"^(rx|tx)_prio(\d)_pause$"), PAUSE),
     (re.compile(r"^(rx|tx)_prio(\d)_pause_duration$"), PAUSE_US),
-    (re.compile(r"^(rx|tx)_prio(\d)_discards$"), DROPS),
+    (re.compile(r"^(rx|tx)_prio(\d)_(?:buf_)?discards?$"), DROPS),
+    (re.compile(r"^(rx|tx)_prio(\d)_bytes$"), BYTES),
+    (re.compile(r"^(rx|tx)_prio(\d)_packets$"), PACKETS),
+    (re.compile(r"^(rx|tx)_bytes_pri(\d)$"), BYTES),
+    (re.compile(r"^(rx|tx)_packets_pri(\d)$"), PACKETS),
     (re.compile(r"^(rx|tx)_pfc_ena_frames_pri(\d)$"), PAUSE),
 )
 _BNXT_DURATION = re.compile(r"^pfc_pri(\d)_(rx|tx)_duration_us$")
@@ -51,7 +59,8 @@ def ethtool(port: str, text: str) -> dict[Key, int]:
     for line in text.splitlines():
         match = _LINE.match(line)
         if match and (key := _ethtool_key(port, match[1])):
-            found[key] = int(match[2])
+            # a driver may count one cause after another of the same thing
+            found[key] = found.get(key, 0) + int(match[2])
     return found
 
 
@@ -78,6 +87,62 @@ def rdma(port: str, driver: str, counters: dict[str, int]) -> dict[Key, int]:
     for name, what in names.items():
         if what not in lacking:
             found[Key(port, what)] = found.get(Key(port, what), 0) + counters[name]
+    return found
+
+
+def rdma_statistic(port: str, driver: str, text: str) -> dict[Key, int]:
+    """Parse `rdma -j statistic show link DEVICE/1` for the netdev `port`. Raises UnreadableError."""
+    try:
+        rows: Any = json.loads(text)
+        names = {name: value for name, value in rows[0].items() if isinstance(value, int)}
+    except (json.JSONDecodeError, IndexError, AttributeError, KeyError) as error:
+        raise UnreadableError(f"rdma statistic of {port}: {error} in {text[:80]!r}") from error
+    return rdma(port, driver, names)
+
+
+def nic(port: str, text: str) -> dict[Key, int]:
+    """Parse a NIC port's `driver NAME` line, its `ethtool -S`, and its `hw NAME VALUE` lines, of mlx5 or bnxt.
+
+    Raises UnreadableError for another driver, and when a part is missing.
+    """
+    driver = re.search(r"^driver (\S+)$", text, re.MULTILINE)
+    if driver is None:
+        raise UnreadableError(f"{port}: the driver is not said")
+    hardware = {m[1]: int(m[2]) for m in re.finditer(r"^hw (\S+) (\d+)$", text, re.MULTILINE)}
+    return {**ethtool(port, text), **rdma(port, driver[1], hardware)}
+
+
+def links(text: str) -> dict[Key, int]:
+    """Parse `ip -j -s -s link show`: errors, and what a port lost because nobody took it in time.
+
+    Frames that no protocol wanted are `dropped` too for Linux, and are no loss: they are left out on the way in.
+    """
+    found: dict[Key, int] = {}
+    try:
+        for link in json.loads(text):
+            name, stats = link["ifname"], link["stats64"]
+            rx, tx = stats["rx"], stats["tx"]
+            found[Key(name, DROPS, "rx")] = rx["over_errors"] + rx.get("missed_errors", 0) + rx.get("fifo_errors", 0)
+            found[Key(name, DROPS, "tx")] = tx["dropped"]
+            found[Key(name, ERRORS, "rx")], found[Key(name, ERRORS, "tx")] = rx["errors"], tx["errors"]
+            for way, one in (("rx", rx), ("tx", tx)):
+                found[Key(name, BYTES, way)], found[Key(name, PACKETS, way)] = one["bytes"], one["packets"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UnreadableError(f"ip -s link: {error} in {text[:80]!r}") from error
+    return found
+
+
+def qdiscs(text: str) -> dict[Key, int]:
+    """Parse `tc -j -s qdisc show`: what each port's queues dropped, all queues of a port together."""
+    found: dict[Key, int] = {}
+    try:
+        for queue in json.loads(text):
+            key = Key(queue["dev"], QUEUE_DROPS, "tx")
+            # a child's drops are in its root too
+            if queue.get("root") or key not in found:
+                found[key] = int(queue["drops"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise UnreadableError(f"tc -s qdisc: {error} in {text[:80]!r}") from error
     return found
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-PAUSE, PAUSE_US, DROPS, ECN_MARKED, WRED_DROPS, PACKETS = (
-    "pause frames", "pause microseconds", "drops", "ECN marked", "WRED drops", "packets",
+PAUSE, PAUSE_US, DROPS, ERRORS, ECN_MARKED, WRED_DROPS, PACKETS, BYTES = (
+    "pause frames", "pause microseconds", "drops", "errors", "ECN marked", "WRED drops", "packets", "bytes",
 )  # fmt: skip
 NAKS, RETRANSMISSIONS, CNPS = "NAKs", "retransmissions", "CNPs"
+STORMS, STORM_DROPS = "watchdog storms", "watchdog drops"
 
 
 class UnreadableError(Exception):
@@ -42,6 +43,15 @@ class Readings:
 
     device: str
     values: dict[Key, int] = field(default_factory=dict)
+
+    def rows(self) -> list[list[Any]]:
+        """Return JSON-ready rows: port, what, direction, priority, value."""
+        return [[key.port, key.what, key.direction, key.priority, value] for key, value in self.values.items()]
+
+    @staticmethod
+    def from_rows(device: str, rows: Iterable[Sequence[Any]]) -> Readings:
+        """Read what `rows` wrote."""
+        return Readings(device, {Key(*row[:4]): int(row[4]) for row in rows})
 
     def delta(self, after: Readings, keys: Iterable[Key]) -> dict[Key, int]:
         """Return how much each of `keys` grew.

@@ -5,16 +5,29 @@ JSON forms are taken where a command has them; `show pfc counters` and pfcwd hav
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from validators.counters.readings import DROPS, ECN_MARKED, PACKETS, PAUSE, PAUSE_US, WRED_DROPS, Key, UnreadableError
+from validators.counters.readings import (
+    BYTES,
+    DROPS,
+    ECN_MARKED,
+    PACKETS,
+    PAUSE,
+    PAUSE_US,
+    STORM_DROPS,
+    STORMS,
+    WRED_DROPS,
+    Key,
+    UnreadableError,
+)
 
 _PFC_HEAD = re.compile(r"^\s*Port\s+(Rx|Tx)\s+PFC0\b")
 _QUEUE = re.compile(r"^(?:UC|MC|ALL)(\d+)$")
-_SAI_PFC = re.compile(r"^SAI_PORT_STAT_PFC_([0-7])_(RX|TX)_(PKTS|PAUSE_DURATION_US)$")
+_SAI_PFC = re.compile(r"^SAI_PORT_STAT_PFC_([0-7])_(RX|TX)_PAUSE_DURATION_US$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +74,16 @@ def pfcwd_stats(text: str) -> list[Watchdog]:
     return rows
 
 
+def watchdog_counters(text: str) -> dict[Key, int]:
+    """Parse `show pfcwd stats` as counters: storms seen, and packets dropped while one lasted, per queue."""
+    found: dict[Key, int] = {}
+    for row in pfcwd_stats(text):
+        found[Key(row.port, STORMS, "tx", row.queue)] = row.detected
+        found[Key(row.port, STORM_DROPS, "tx", row.queue)] = row.tx_dropped
+        found[Key(row.port, STORM_DROPS, "rx", row.queue)] = row.rx_dropped
+    return found
+
+
 def pfcwd_config(text: str) -> dict[str, tuple[str, int, int]]:
     """Parse `show pfcwd config`: port -> (action, detection ms, restoration ms)."""
     found: dict[str, tuple[str, int, int]] = {}
@@ -70,8 +93,8 @@ def pfcwd_config(text: str) -> dict[str, tuple[str, int, int]]:
 
 
 def queue_counters(text: str) -> dict[Key, int]:
-    """Parse `queuestat -j` of one or all ports: packets and drops per unicast queue."""
-    return _queues(text, {"totalpacket": PACKETS, "droppacket": DROPS})
+    """Parse `queuestat -j` of one or all ports: packets, bytes and drops per unicast queue."""
+    return _queues(text, {"totalpacket": PACKETS, "totalbytes": BYTES, "droppacket": DROPS})
 
 
 def wred_counters(text: str) -> dict[Key, int]:
@@ -79,25 +102,31 @@ def wred_counters(text: str) -> dict[Key, int]:
     return _queues(text, {"wreddrppacket": WRED_DROPS, "wreddroppacket": WRED_DROPS, "ecnmarkedpacket": ECN_MARKED})
 
 
-def counters_db(port: str, fields: dict[str, str]) -> dict[Key, int]:
-    """Read the hash of one port in COUNTERS_DB (`HGETALL COUNTERS:oid`): pause frames and durations per priority."""
+def counters_db(text: str) -> dict[Key, int]:
+    """Parse ports in COUNTERS_DB: a line `port NAME`, then the hash as `sonic-db-cli COUNTERS_DB HGETALL` prints it.
+
+    That is a Python dictionary, or names and values on lines of their own, by release. Gives how long each priority was
+    paused; the frames are taken from `show pfc counters`.
+    """
     found: dict[Key, int] = {}
-    for name, value in fields.items():
-        if match := _SAI_PFC.match(name):
-            what = PAUSE if match[3] == "PKTS" else PAUSE_US
-            found[Key(port, what, match[2].lower(), int(match[1]))] = _number(value, name)
+    for block in re.split(r"^port ", text, flags=re.MULTILINE)[1:]:
+        port, _, body = block.partition("\n")
+        for name, value in _hash(port.strip(), body.strip()).items():
+            if match := _SAI_PFC.match(name):
+                found[Key(port.strip(), PAUSE_US, match[2].lower(), int(match[1]))] = _number(value, name)
+    if not found:
+        raise UnreadableError(f"COUNTERS_DB: has no pause counters in {text[:80]!r}")
     return found
 
 
-def queue_db(port: str, queue: int, fields: dict[str, str]) -> dict[Key, int]:
-    """Read the hash of one queue in COUNTERS_DB: packets, drops, ECN marked, WRED drops."""
-    names = {
-        "SAI_QUEUE_STAT_PACKETS": PACKETS,
-        "SAI_QUEUE_STAT_DROPPED_PACKETS": DROPS,
-        "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": ECN_MARKED,
-        "SAI_QUEUE_STAT_WRED_DROPPED_PACKETS": WRED_DROPS,
-    }
-    return {Key(port, names[n], "tx", queue): _number(v, n) for n, v in fields.items() if n in names}
+def _hash(port: str, body: str) -> dict[str, str]:
+    if not body.startswith("{"):
+        lines = body.splitlines()
+        return dict(zip(lines[::2], lines[1::2], strict=False))
+    try:
+        return {str(name): str(value) for name, value in ast.literal_eval(body).items()}
+    except (ValueError, SyntaxError) as error:
+        raise UnreadableError(f"COUNTERS_DB of {port}: {body[:60]!r} is not a hash") from error
 
 
 def _queues(text: str, names: dict[str, str]) -> dict[Key, int]:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 from validators.rdma.endpoints import find, wanted
 from validators.rdma.judge import Limits, judge
 from validators.rdma.launch import Ask, Row, run_round
+from validators.rdma.path import ports_of
+from validators.rdma.path_judge import judge_counters
 from validators.rdma.question import Question, check_groups, rounds_of
 from validators.rdma.sets import Flow
+from validators.rdma.watch import Sampler, counting, stations_of
 from validators.rdma.whole import judge_whole, passes
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 _LEAD_S = 8.0
 """Seconds that flows of one round get to connect before they start together."""
+_INTERVAL_S = 2.0
+"""Seconds between two samples of the counters while a round runs."""
 
 
 def _quiet(_text: str) -> None:
@@ -32,9 +37,14 @@ def _quiet(_text: str) -> None:
 
 
 def collect(
-    plan: Plan, question: Question, ask: Ask, places: Places, say: Callable[[str], None] = _quiet
+    plan: Plan,
+    question: Question,
+    ask: Ask,
+    places: Places,
+    say: Callable[[str], None] = _quiet,
+    counters: bool = True,
 ) -> dict[str, Any]:
-    """Run every round of a question and return what both ends of every flow said, JSON-ready.
+    """Run every round of a question; return what both ends of every flow said, and the counters on its way, JSON-ready.
 
     Raises InputError when the question cannot be asked of this plan; a host that fails is a row with an `error`.
     """
@@ -50,9 +60,36 @@ def collect(
             want = wanted(plan, flows[0].reader.fabric, name)
             settings = {"mtu": want.mtu, "traffic_class": want.traffic_class, **ask.settings}
             own = replace(ask, settings=settings, lead_s=_LEAD_S if len(flows) > 1 else 0.0, identity=_identity(ask))
-            rows = run_round(flows, own, places)
-            found.append({"class": name, "rows": [_stored(row) for row in rows]})
+            rows, seen = _counted_round(plan, flows, own, places, counters)
+            found.append({"class": name, "rows": [_stored(row) for row in rows], "counters": seen})
     return {"question": asdict(question), "ask": asdict(ask), "physical": places.physical, "rounds": found}
+
+
+def _counted_round(
+    plan: Plan, flows: list[Flow], ask: Ask, places: Places, counters: bool
+) -> tuple[list[Row], dict[str, Any]]:
+    """Run a round between two samples of every counter on its way; scenarios that break things are not counted."""
+    qos = plan.fabrics[flows[0].reader.fabric].qos
+    if not counters or qos is None or ask.scenario != "transfer":
+        why = "counters were not asked for" if not counters else f"a scenario like {ask.scenario} breaks things"
+        return run_round(flows, ask, places), {"skipped": f"not read: {why}"}
+    stations = stations_of(plan, flows, places, ask.backend)
+    asked = {station.device for station in stations}
+    left_out = dict.fromkeys(ports_of(plan, flows), "its counters are not read: not in reach, or a NIC of a TCP run")
+    with counting(stations, places, qos) as problems:
+        sampler = Sampler(stations, places, _INTERVAL_S)
+        sampler.start()
+        try:
+            rows = run_round(flows, ask, places)
+        finally:
+            samples = sampler.stop()
+    seen = {
+        "stations": [asdict(station) for station in stations],
+        "left_out": {device: why for device, why in left_out.items() if device not in asked},
+        "problems": problems,
+        "samples": samples,
+    }
+    return rows, seen
 
 
 def results(plan: Plan, observations: dict[str, Any], limits: Limits) -> list[Result]:
@@ -61,14 +98,15 @@ def results(plan: Plan, observations: dict[str, Any], limits: Limits) -> list[Re
     ask = Ask(**_tuples(observations["ask"]))
     found: list[Result] = []
     rows: list[Row] = []
+    hops: list[Result] = []
     test_id = ietf_id(question.kind, ask)
     for one in observations["rounds"]:
         mine = [_read(plan, row) for row in one["rows"]]
         rows += mine
         found += [judge(plan, row, wanted(plan, row.flow.reader.fabric, one["class"]), limits, test_id) for row in mine]
-    if len(rows) > 1:
-        found.append(judge_whole(question, ask, rows, found, test_id))
-    return found
+        hops += judge_counters(plan, question.kind, one["class"], mine, one["counters"])
+    whole = [judge_whole(question, ask, rows, found, test_id)] if len(rows) > 1 else []
+    return [*found, *hops, *whole]
 
 
 def run(
@@ -78,9 +116,10 @@ def run(
     places: Places,
     limits: Limits | None = None,
     say: Callable[[str], None] = _quiet,
+    counters: bool = True,
 ) -> list[Result]:
     """Collect and judge."""
-    return results(plan, collect(plan, question, ask, places, say), limits or Limits())
+    return results(plan, collect(plan, question, ask, places, say, counters), limits or Limits())
 
 
 def run_pair(plan: Plan, places: Places, owner: str, reader: str, **changes: Any) -> list[Result]:

@@ -52,6 +52,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--least-share", default=0.0, help="Fail below this share of the MTU's payload ceiling.")
 @click.option("--most-p99-ms", type=float, help="Fail when a transfer's p99 is above this.")
 @click.option("--no-retransmissions", is_flag=True, help="Fail when a retransmission counter grew.")
+@click.option("--counters/--no-counters", default=True, show_default=True, help="Read every NIC and switch on the way.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str, **asked: Any) -> int:
     """Move KV-cache-shaped data between servers with verbs, and check every block where it arrives.

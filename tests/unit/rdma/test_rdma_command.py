@@ -14,7 +14,7 @@ from validators.agents.agent import LocalAgent
 
 pytestmark = pytest.mark.unit
 
-PAIR = ("lab", "--from", "compute-001:be0-port0", "--to", "compute-003:be0-port0", "--backend", "tcp")
+PAIR = ("lab", "--from", "compute-001:be0-port0", "--to", "compute-003:be0-port0", "--no-counters", "--backend", "tcp")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,8 @@ def test_a_model_workload_passes_and_the_fallback_is_said(capsys) -> None:
 def test_json_has_labels_settings_and_evidence(capsys) -> None:
     code, out, _ = _run(capsys, *PAIR, "--verb", "write", "--repeats", "2", "--format", "json")
     assert code == 0
-    (row,) = json.loads(out)
+    row, counters = json.loads(out)
+    assert counters["state"] == "skipped"
     assert row["labels"]["tenant"] == "acme"
     assert row["labels"]["priority"] == "3"
     assert row["evidence"]["drive"]["wanted"]["traffic_class"] == 26 * 4 + 2

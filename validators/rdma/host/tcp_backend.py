@@ -52,7 +52,7 @@ class TcpDevice:
             self.listener = socket.create_server((spec.address, 0), family=family, backlog=256)
         except OSError as error:
             raise DeviceError(f"cannot listen on {spec.address}: {error.strerror}") from error
-        self.tokens: dict[bytes, str] = {}
+        self.tokens: dict[bytes, TcpConnection] = {}
         threading.Thread(target=self._accept, daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
@@ -93,12 +93,15 @@ class TcpDevice:
 
     def _answer(self, stream: socket.socket) -> None:
         with stream, contextlib.suppress(ConnectionError, OSError):
-            domain = self.tokens.get(bytes(_receive(stream, 16)))
-            while domain is not None:
+            connection = self.tokens.get(bytes(_receive(stream, 16)))
+            if connection is not None:
+                # what a READ brings leaves from here, and must be in the class too
+                _mark(stream, connection.settings.traffic_class)
+            while connection is not None:
                 verb, key, count = _HEAD.unpack(_receive(stream, _HEAD.size))
                 body = _receive(stream, count * _PAIR.size)
                 pairs = list(_PAIR.iter_unpack(body))
-                self._serve(stream, verb, self.regions.get(key), domain, pairs)
+                self._serve(stream, verb, self.regions.get(key), connection.domain, pairs)
 
     @staticmethod
     def _serve(
@@ -138,9 +141,9 @@ class TcpConnection:
     """Streams to one peer, opened by the side that moves."""
 
     def __init__(self, device: TcpDevice, domain: str, qps: int, settings: QpSettings) -> None:
-        self.device, self.qps, self.settings = device, qps, settings
+        self.device, self.domain, self.qps, self.settings = device, domain, qps, settings
         self.token = secrets.token_bytes(16)
-        device.tokens[self.token] = domain
+        device.tokens[self.token] = self
         self.streams: list[socket.socket] = []
         self.peer: dict[str, Any] = {}
 
@@ -160,9 +163,7 @@ class TcpConnection:
                 stream = socket.create_connection((self.peer["host"], self.peer["port"]), timeout=5)
             except OSError as error:
                 raise DeviceError(f"cannot reach {self.peer['host']}:{self.peer['port']}: {error}") from error
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if stream.family == socket.AF_INET:
-                stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, self.settings.traffic_class)
+            _mark(stream, self.settings.traffic_class)
             stream.sendall(bytes.fromhex(self.peer["token"]))
             self.streams.append(stream)
         return self.streams
@@ -255,6 +256,12 @@ class TcpTransfer:
         self.work = []
         with contextlib.suppress(BufferError):
             self.memory.release()
+
+
+def _mark(stream: socket.socket, traffic_class: int) -> None:
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if stream.family == socket.AF_INET:
+        stream.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, traffic_class)
 
 
 def _send(stream: socket.socket, parts: list[memoryview]) -> None:
