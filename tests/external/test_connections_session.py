@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from validators.connections.namespace import namespace
 from validators.connections.programs import CommandHost
 from validators.connections.rig import INSIDE_HOP, OUTSIDE_HOP, Rig, Timers
 from validators.results import Result, State
-from validators.session.cases import Service, ask_store, run_case
+from validators.session.cases import Service, run_case
 from validators.session.client import Request
 from validators.session.judge import judge
 
@@ -35,12 +34,8 @@ class Around:
     ) -> Result:
         requests = [Request("203.0.113.64", 443, f"{name}-{i}", f"token-{name}-{i}", **request) for i in range(3)]
 
-        def facts(session: str, token: str) -> dict[str, Any]:
-            with namespace(self.rig.inside):
-                return ask_store("10.1.0.10", 9400, session, token)
-
         client = CommandHost(self.rig.prefix(self.rig.outside), sys.executable)
-        seen = run_case(name, requests, client=client, event=event, facts=facts, **(expect or {}))
+        seen = run_case(name, requests, client=client, event=event, service=self.service, **(expect or {}))
         return judge("vip", seen)
 
 
@@ -79,5 +74,5 @@ def test_a_tool_call_longer_than_the_idle_timeout_is_done_once(around: Around) -
 
 
 def test_sessions_outlive_their_worker(around: Around) -> None:
-    result = around.case("worker", around.service.workers[0].kill, expect={"must_break": False}, pieces=30)
+    result = around.case("worker", around.service.all_workers_fail, pieces=60)
     assert result.state is State.PASS, result.text

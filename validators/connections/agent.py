@@ -35,6 +35,7 @@ class Agent:
         self.roles: dict[str, Any] = {}
         self.listeners: dict[str, Listener] = {}
         self.watch: gateway_table.Watch | None = None
+        self.rest_s = 0.0005
 
     def hello(self) -> dict[str, Any]:
         """Say what runs here."""
@@ -46,6 +47,11 @@ class Agent:
             "pid": os.getpid(),
             "clock_ns": time.time_ns(),
         }
+
+    def rest(self, seconds: float) -> dict[str, Any]:
+        """Let roles that start from now on sleep this long between two polls: many share one CPU in a lab."""
+        self.rest_s = seconds
+        return {}
 
     def open(self, name: str, **spec: Any) -> dict[str, Any]:
         """Open a port; see `PortSpec`."""
@@ -71,7 +77,7 @@ class Agent:
         """Start one side of a step, an idle pass or long flows; it answers by itself until `role_report`."""
         if name in self.roles:
             self.roles.pop(name).stop()
-        self.roles[name] = Role.make(kind, self.ports[port], spec)
+        self.roles[name] = Role.make(kind, self.ports[port], spec, self.rest_s)
         return {}
 
     def role_do(self, name: str, what: str, args: dict[str, Any] | None = None) -> Any:

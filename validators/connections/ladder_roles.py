@@ -39,19 +39,19 @@ class Role:
         self._thread.start()
 
     @classmethod
-    def make(cls, kind: str, port: Port, spec: dict[str, Any]) -> Role:
+    def make(cls, kind: str, port: Port, spec: dict[str, Any], rest_s: float = 0.0005) -> Role:
         """Make a role: `initiator` or `responder` of a ladder, `idle-initiator`, `idle-responder`, `long-flows`."""
         if kind in ("initiator", "responder"):
-            return cls(_ladder_side(kind, port, StepSpec.from_dict(spec)))
+            return cls(_ladder_side(kind, port, StepSpec.from_dict(spec)), rest_s)
         if kind.startswith("idle-"):
             from validators.connections.idle import IdleInitiator, IdleResponder, IdleSpec
 
             idle = IdleSpec.from_dict(spec)
-            return cls(IdleInitiator(port, idle) if kind == "idle-initiator" else IdleResponder(port, idle))
+            return cls(IdleInitiator(port, idle) if kind == "idle-initiator" else IdleResponder(port, idle), rest_s)
         if kind.startswith("flows-"):
             from validators.failover.flows import FlowsSpec, make_side
 
-            return cls(make_side(kind.removeprefix("flows-"), port, FlowsSpec.from_dict(spec)))
+            return cls(make_side(kind.removeprefix("flows-"), port, FlowsSpec.from_dict(spec)), rest_s)
         msg = f"no role {kind!r}"
         raise ValueError(msg)
 

@@ -108,11 +108,15 @@ def begin_flows(
             return
 
 
-def end_flows(initiator: AgentProcess, responder: AgentProcess, spec: FlowsSpec, *, name: str) -> FlowsSeen:
-    """Freeze both sides and return what was seen."""
+def end_flows(
+    initiator: AgentProcess, responder: AgentProcess, spec: FlowsSpec, *, name: str, hang_up: bool = False
+) -> FlowsSeen:
+    """Freeze both sides and return what was seen; `hang_up` then ends the TCP flows, as a client that leaves does."""
     for agent in (initiator, responder):
         agent.begin("role_do", name=name, what="freeze")
     for agent in (initiator, responder):
         agent.finish()
+    if hang_up:
+        initiator.call("role_do", name=name, what="hang_up")
     seen = initiator.call("role_report", name=name)
     return observed(spec, seen, responder.call("role_report", name=name))

@@ -36,6 +36,8 @@ class NewFlow:
 class DrainSeen:
     """All times in ns on one clock. `left_at_stop`: entries in the draining gateway's table when it was stopped.
 
+    `others` flows were on other gateways while it stopped, `others_cut` of them were cut by that.
+
     `settle_ms` is how long after `began_ns` new flows may still land (routing has to be told). `stopped_ns` None: the
     gateway was not stopped. `after_undo` are new flows opened after the drain was undone.
     """
@@ -49,6 +51,8 @@ class DrainSeen:
     after_undo: tuple[NewFlow, ...] = ()
     left_at_stop: int | None = None
     settle_ms: float = 0.0
+    others: int = 0
+    others_cut: int = 0
 
 
 def judge(subject: str, seen: DrainSeen, *, labels: Mapping[str, str] | None = None) -> Result:
@@ -117,8 +121,11 @@ def _stop(subject: str, seen: DrainSeen) -> Result:
     if seen.left_at_stop is None:
         return Result(CHECK, name, State.ERROR, "how many flows were left at the stop is not known")
     early = seen.stopped_ns < seen.deadline_ns
-    state = State.FAIL if seen.left_at_stop and early else State.PASS
-    return Result(CHECK, name, state, f"{seen.left_at_stop} flows were left when {seen.gateway} stopped")
+    state = State.FAIL if (seen.left_at_stop and early) or seen.others_cut else State.PASS
+    text = f"{seen.left_at_stop} flows were left when {seen.gateway} stopped"
+    if seen.others:
+        text += f", {seen.others_cut} of {seen.others} flows elsewhere were cut by it"
+    return Result(CHECK, name, state, text)
 
 
 def _undo(subject: str, seen: DrainSeen) -> Result:

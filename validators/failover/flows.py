@@ -174,11 +174,20 @@ class FlowsInitiator(_Side):
             self._open(left)
         return {"unanswered": len(left)}
 
+    def hang_up(self) -> dict[str, Any]:
+        """Reset every TCP flow that was answered, so that no gateway waits for it; UDP has nothing to say."""
+        flows = np.flatnonzero(self.gaps.first)
+        if self.protocol == layout.TCP:
+            for first in range(0, len(flows), 50):
+                self._send(flows[first : first + 50], flags=layout.RST | layout.ACK)
+                time.sleep(0.005)
+        return {"flows": len(flows)}
+
     def _open(self, flows: NDArray[Any]) -> None:
         self.opened[flows] = time.time_ns()
         self._send(flows, opening=True)
 
-    def _send(self, flows: NDArray[Any], *, opening: bool = False) -> None:
+    def _send(self, flows: NDArray[Any], *, opening: bool = False, flags: int = layout.ACK) -> None:
         if not len(flows):
             return
         src, sport = self.spec.source_of(flows)
@@ -198,7 +207,7 @@ class FlowsInitiator(_Side):
             else:
                 number = self.count(flows) & 0xFFFF
                 ack = sequence + 1
-                frames = build(self.template, len(flows), **ends, seq=ack, ack=ack, flags=layout.ACK, urgent=number)
+                frames = build(self.template, len(flows), **ends, seq=ack, ack=ack, flags=flags, urgent=number)
         self.port.sender.send(frames)
 
     def poll(self) -> None:

@@ -27,17 +27,19 @@ class Declared:
     """What is promised: `mode` of the exposure, `within_ms` until new connections work, addresses before and after.
 
     `before` and `after` are the public addresses of the gateway that fails and of those that take over; empty: any.
+    `state_kept`: the event leaves the gateway and its flows where they are (a link of several is lost).
     """
 
     mode: str
     within_ms: float
     before: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
+    state_kept: bool = False
 
     @property
     def survives(self) -> bool:
-        """Stateless flows live on; stateful ones do not."""
-        return self.mode not in STATEFUL
+        """Stateless flows live on, and all do when their gateway does; stateful ones die with it."""
+        return self.state_kept or self.mode not in STATEFUL
 
 
 def judge(

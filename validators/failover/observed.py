@@ -52,6 +52,15 @@ class SlotSeen:
 
 
 @dataclass(frozen=True)
+class CanarySeen:
+    """A new connection: when it was opened (ns since 1970), whether it was answered, as whom the far end saw it."""
+
+    opened_ns: int
+    answered: bool
+    public: str
+
+
+@dataclass(frozen=True)
 class FlowsSeen:
     """All connections of one mode, the canaries and how fine the measurement was.
 
@@ -66,6 +75,7 @@ class FlowsSeen:
     canaries_opened: int
     canaries_answered: int
     new_silence: Silence | None
+    canaries: tuple[CanarySeen, ...] = ()
 
 
 def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> FlowsSeen:
@@ -85,6 +95,15 @@ def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[s
         int((opened > 0).sum()),
         int(((opened > 0) & (answered > 0)).sum()),
         _canary_silence(opened, answered),
+        _canaries(opened, answered, responder["src"][spec.long :]),
+    )
+
+
+def _canaries(opened: Any, answered: Any, public: Any) -> tuple[CanarySeen, ...]:
+    """Return each canary that had time to be answered, in the order in which they were opened."""
+    return tuple(
+        CanarySeen(int(opened[i]), bool(answered[i]), address_text(int(public[i])) if public[i] else "")
+        for i in np.flatnonzero(opened > 0)
     )
 
 

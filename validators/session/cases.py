@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from fabric.problem import CouldNotRunError
 from validators.session.client import Request, SessionSeen
 from validators.session.judge import CaseSeen
-from validators.session.wire import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,16 +64,40 @@ class Service:
     ) -> None:
         """Start store and workers on a host at `address`, which must be one of its kernel's."""
         self.workers: list[Part] = []
-        self.store = Part(host, "session.store", [address, str(store_port)])
+        self._host, self._store = host, [address, str(store_port)]
+        self._worker = [address, str(port), *self._store]
+        self.store = Part(host, "session.store", self._store)
         try:
             self.store.first()
             for _ in range(workers):
-                worker = Part(host, "session.worker", [address, str(port), address, str(store_port)])
-                self.workers.append(worker)
-                worker.first()
-        except CouldNotRunError:
+                self.hire()
+        except BaseException:
             self.close()
             raise
+
+    def hire(self) -> None:
+        """Start one more worker."""
+        worker = Part(self._host, "session.worker", self._worker)
+        self.workers.append(worker)
+        worker.first()
+
+    def all_workers_fail(self, pause_s: float = 0.5) -> None:
+        """Kill every worker of now, one after another, each when another one has taken its place."""
+        for worker in list(self.workers):
+            self.hire()
+            worker.kill()
+            self.workers.remove(worker)
+            time.sleep(pause_s)
+
+    def facts(self, sessions: Sequence[SessionSeen]) -> dict[str, Any]:
+        """Return what the store knows of each session's work, by token; raises CouldNotRunError."""
+        names = [text for session in sessions for text in (session.session, session.token)]
+        asked = Part(self._host, "session.facts", [*self._store, *names])
+        try:
+            found: dict[str, Any] = json.loads(asked.first())
+        finally:
+            asked.close()
+        return found
 
     def close(self) -> None:
         """Stop everything."""
@@ -95,34 +118,26 @@ def run_case(
     requests: Sequence[Request],
     *,
     client: Host,
+    service: Service,
     event: Callable[[], None],
-    facts: Callable[[str, str], dict[str, Any]],
     after_s: float = 0.5,
     must_break: bool = True,
     may_break: bool = True,
     within_ms: float = 0.0,
 ) -> CaseSeen:
-    """Run all requests at once from `client`, let `event` happen `after_s` after they began, collect what was seen.
+    """Run all requests at once from `client`; `event` happens `after_s` after all of them are being answered.
 
-    `facts(session, token)` asks the store; it runs where the store can be reached.
+    Raises CouldNotRunError when a client or the store does not answer.
     """
     parts = [Part(client, "session.client", [json.dumps(asdict(request))]) for request in requests]
     try:
+        lines = [part.first() for part in parts]
         time.sleep(after_s)
         event()
-        sessions = [SessionSeen(**json.loads(part.first())) for part in parts]
+        # a client that was never answered has given up already, with what it saw as its only line
+        lines = [line if line.startswith("{") else part.first() for part, line in zip(parts, lines, strict=True)]
     finally:
         for part in parts:
             part.close()
-    store = {session.token: facts(session.session, session.token) for session in sessions}
-    return CaseSeen(name, sessions, store, must_break, may_break, within_ms)
-
-
-def ask_store(host: str, port: int, session: str, token: str) -> dict[str, Any]:
-    """Return what the store knows of a token; raises OSError when it cannot be reached from here."""
-    line = Line.to(host, port, 5.0)
-    try:
-        line.send({"op": "facts", "session": session, "token": token})
-        return line.receive()
-    finally:
-        line.close()
+    sessions = [SessionSeen(**json.loads(line)) for line in lines]
+    return CaseSeen(name, sessions, service.facts(sessions), must_break, may_break, within_ms)

@@ -6,10 +6,13 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from validators.session.wire import Line
 from validators.session.worker import piece
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass
@@ -67,12 +70,15 @@ class Request:
         return {**common, "pieces": self.pieces, "interval_s": self.each_s}
 
 
-def run(request: Request) -> SessionSeen:
-    """Run one request to its end, resuming as often as needed within its patience."""
+def run(request: Request, begun_to_answer: Callable[[], None] = lambda: None) -> SessionSeen:
+    """Run one request to its end, resuming as often as needed within its patience.
+
+    `begun_to_answer` is called once, when the first worker has taken the request.
+    """
     total = 1 if request.op == "tool" else request.pieces
     seen = SessionSeen(request.session, request.token, total)
     begun = time.monotonic()
-    reading = _Reading(begun)
+    reading = _Reading(begun, begun_to_answer)
     while not seen.finished and time.monotonic() - begun < request.patience_s:
         if seen.connections:
             seen.resumed_at.append(seen.received)
@@ -92,6 +98,7 @@ class _Reading:
     """When the last good piece came, and whether the connection has broken since."""
 
     last_good: float
+    begun_to_answer: Callable[[], None]
     broken: bool = False
 
     def good(self, seen: SessionSeen) -> None:
@@ -110,6 +117,8 @@ def _one_connection(request: Request, seen: SessionSeen, reading: _Reading) -> N
             message = line.receive()
             if "worker" in message:
                 seen.workers.append(message["worker"])
+                if len(seen.workers) == 1:
+                    reading.begun_to_answer()
             elif "done" in message:
                 seen.finished = seen.received == seen.wanted
             elif "number" in message:
@@ -132,8 +141,9 @@ def _take(seen: SessionSeen, message: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run one request, given as JSON, and print what was seen as JSON."""
-    print(json.dumps(run(Request(**json.loads(arguments[0]))).to_dict()), flush=True)  # noqa: T201 - the parent reads it
+    """Run one request, given as JSON: print a line when it is being answered, and at its end what was seen as JSON."""
+    seen = run(Request(**json.loads(arguments[0])), lambda: print("begun", flush=True))  # noqa: T201
+    print(json.dumps(seen.to_dict()), flush=True)  # noqa: T201 - the parent reads it
 
 
 if __name__ == "__main__":

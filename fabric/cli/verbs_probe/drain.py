@@ -1,0 +1,36 @@
+"""`kvfabric probe drain`: drain a gateway under live flows, stop it, bring it back, undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fabric.cli.gateway_options import run_in_lab, site_options
+
+
+@click.command()
+@site_options
+@click.option("--lab", required=True, help="Name of a running lab of SITE.")
+@click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
+@click.option("--interval", default=0.05, show_default=True, help="Seconds between two frames of a flow.")
+@click.option("--deadline", default=60.0, show_default=True, help="Seconds that the drain may wait for open flows.")
+@click.option("--allow-disruptive", is_flag=True, help="Yes, drain and stop a gateway of the lab, and bring it back.")
+def command(flows: int, interval: float, deadline: float, *, allow_disruptive: bool, **asked: Any) -> int:
+    """Drain the preferred gateway of a tenant with `gatewayctl`, stop it, let it return, and undo the drain.
+
+    No established flow may be cut before the deadline, no new flow may land there, stopping it may cost nothing, and
+    after the undo new flows must land there again.
+
+    \b
+    Example:
+      kvfabric probe drain lab --lab lab --tenant acme --allow-disruptive
+    """
+    from functools import partial
+
+    from validators.failover.drain_in_lab import run_drain
+    from validators.failover.lanes import Rates
+
+    if not allow_disruptive:
+        raise click.UsageError("this drains and stops a gateway of the lab: add --allow-disruptive")
+    return run_in_lab(partial(run_drain, rates=Rates(flows, interval), deadline_s=deadline), asked)

@@ -1,0 +1,43 @@
+"""`kvfabric probe failover`: a gateway dies and returns while long flows of every NAT mode talk through it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fabric.cli.gateway_options import run_in_lab, site_options
+
+_CASES = ["process", "link", "silent", "node", "power"]
+
+
+@click.command()
+@site_options
+@click.option("--lab", required=True, help="Name of a running lab of SITE.")
+@click.option("--case", "cases", multiple=True, type=click.Choice(_CASES), help="Default: all; repeat.")
+@click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
+@click.option("--interval", default=0.05, show_default=True, help="Seconds between two frames of a flow.")
+@click.option("--within", default=3.0, show_default=True, help="Seconds until new connections must work again.")
+@click.option("--allow-disruptive", is_flag=True, help="Yes, break a gateway of the lab, and bring it back.")
+def command(
+    cases: tuple[str, ...], flows: int, interval: float, within: float, *, allow_disruptive: bool, **asked: Any
+) -> int:
+    """Break the preferred gateway of a tenant in each way in which gateways die, and let it return.
+
+    Stateful flows must die and be made again on the next gateway, static flows must survive, new connections must work
+    again in time. Of each flow: last good, first good, outage, reset or silence, public address before and after.
+
+    \b
+    Examples:
+      kvfabric probe failover lab --lab lab --allow-disruptive
+      kvfabric probe failover lab --lab lab --tenant acme --case silent --case power --allow-disruptive --format json
+    """
+    from functools import partial
+
+    from validators.failover.in_lab import run_failover
+    from validators.failover.lanes import Rates
+
+    if not allow_disruptive:
+        raise click.UsageError("this breaks a gateway of the lab for some seconds: add --allow-disruptive")
+    rates = Rates(flows, interval)
+    return run_in_lab(partial(run_failover, cases=cases, rates=rates, within_ms=1000 * within), asked)

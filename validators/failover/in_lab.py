@@ -1,0 +1,164 @@
+"""Failover in a lab: a gateway dies in each of the ways in which gateways die, and returns; every NAT mode is watched.
+
+What must happen comes from the plan: stateful flows die with the gateway and are made again on the next one's
+addresses, static flows survive, new connections work again within the detection time (BFD, 300 ms x 3) and what
+routing needs. When one of several links is lost, nothing dies. The gateway is brought back whatever happens: by the
+probe itself, else by the lab after `_LEASE_S`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError, InputError, Problem
+from validators.connections.in_lab import quiet
+from validators.connections.lab_stand import Stand
+from validators.failover.judge import CHECK, Declared, judge
+from validators.failover.lanes import Lane, Rates, Traffic, lay
+from validators.results import Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fabric.plan import Plan
+    from labs.client import Running
+    from validators.failover.observed import FlowsSeen
+
+    Say = Callable[[str], None]
+
+BFD_MS = 900.0  # 300 ms x 3, on every session
+_ROUTING_MS = 2100.0  # a lab has one CPU for all its routers
+_LEASE_S = 180.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A way to die: how the lab does it, to the gateway or to one of its links, and whether its flows outlive it."""
+
+    name: str
+    how: str
+    text: str
+    state_kept: bool = False
+
+
+CASES = (
+    Case("process", "daemons", "routing is killed, the kernel goes on"),
+    Case("link", "silent", "one inside link loses every packet with its light on", state_kept=True),
+    Case("silent", "silent", "all its links lose every packet with their light on"),
+    Case("node", "down", "all its links go dark"),
+    Case("power", "power", "routing is gone and all links are dark"),
+)
+
+
+def chosen_cases(names: Sequence[str]) -> tuple[Case, ...]:
+    """Return the cases of these names, all for none; raises InputError."""
+    known = {case.name: case for case in CASES}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        fix = f"choose from {', '.join(known)}"
+        raise InputError([Problem("probe.case", name, "is no case of a failover", fix) for name in unknown])
+    return tuple(known[name] for name in names) or CASES
+
+
+def run_failover(
+    plan: Plan,
+    lab: Running,
+    *,
+    tenant: str = "",
+    exposure: str = "",
+    cases: Sequence[str] = (),
+    rates: Rates | None = None,
+    within_ms: float = BFD_MS + _ROUTING_MS,
+    say: Say = quiet,
+) -> list[Result]:
+    """Break the preferred gateway of a tenant (the first that exposes anything) in each case and bring it back.
+
+    Disruptive. Returns two results an exposure and case: the loss and the return. Raises InputError for names that do
+    not exist and CouldNotRunError when the lab is not well before, or after.
+    """
+    wanted = chosen_cases(cases)
+    layout = lay(plan, lab, tenant or first_tenant(plan), exposure, rates)
+    gateway = layout.gateway
+    settled(lab)
+    results = [
+        Result(CHECK, target.subject, State.SKIPPED, why, labels=target.labels) for target, why in layout.left_out
+    ]
+    try:
+        with Stand(plan, lab, layout.places, layout.blocks) as stand:
+            traffic = Traffic(stand, layout)
+            for case in wanted:
+                say(f"{CHECK} {gateway} {case.name}: {case.text}")
+                results += _Failover(plan, lab, traffic, gateway, case, within_ms).run()
+    finally:
+        lab.call("heal")
+    settled(lab)
+    return results
+
+
+def first_tenant(plan: Plan) -> str:
+    """Return the first tenant that exposes anything; empty when none does."""
+    return next((tenant.name for tenant in plan.tenants.values() if tenant.exposures), "")
+
+
+def settled(lab: Running, timeout_s: float = 90) -> None:
+    """Wait until the lab is what the plan says; raises CouldNotRunError with what is missing."""
+    missing = lab.call("converge", timeout_s=timeout_s)["missing"]
+    if missing:
+        raise CouldNotRunError(f"lab {lab.name} is not as planned: {'; '.join(missing[:4])}")
+
+
+@dataclass
+class _Failover:
+    plan: Plan
+    lab: Running
+    traffic: Traffic
+    gateway: str
+    case: Case
+    within_ms: float
+
+    def run(self) -> list[Result]:
+        target = self._target()
+        if not target:
+            text = f"{self.gateway} has one inside link only: its loss is the loss of the gateway"
+            return [Result(CHECK, f"{self.gateway} {self.case.name}", State.SKIPPED, text)]
+        lost = self._watch("lost", lambda: self._cut(target), after_s=self.within_ms / 1000 + 1)
+        try:
+            back = self._watch("back", lambda: self._heal(target), after_s=2.0)
+        finally:
+            self.lab.call("heal", target=target)
+        return [*lost, *back]
+
+    def _target(self) -> str:
+        if self.case.name != "link":
+            return self.gateway
+        inside = set(self.plan.gateways[self.gateway].uplinks)
+        links = [link.id for link in self.lab.lab.links if link.id in inside]
+        return links[0] if len(links) > 1 else ""
+
+    def _cut(self, target: str) -> None:
+        self.lab.call("cut", target=target, how=self.case.how, seconds=_LEASE_S)
+
+    def _heal(self, target: str) -> None:
+        self.lab.call("heal", target=target)
+        settled(self.lab)
+
+    def _watch(self, phase: str, event: Callable[[], None], after_s: float) -> list[Result]:
+        self.traffic.begin()
+        time.sleep(1.0)
+        event()
+        time.sleep(after_s)
+        return [self._judged(lane, seen, phase) for lane, seen in self.traffic.end()]
+
+    def _judged(self, lane: Lane, seen: FlowsSeen, phase: str) -> Result:
+        declared = lane.target.failover(self.within_ms, self.gateway)
+        if phase == "back":
+            declared = replace(declared, before=declared.after, after=declared.before)
+        if self.case.state_kept:
+            declared = Declared(declared.mode, self.within_ms, state_kept=True)
+        labels = {**lane.target.labels, "gateway": self.gateway, "case": f"{self.case.name} {phase}"}
+        subject = f"{self.gateway} {self.case.name} {phase}: {lane.target.subject}"
+        # frames come as often as the rate says: twice that and the CPU's turns are what a lab resolves
+        finest = 2000 * lane.spec.interval_s + 50
+        return judge(subject, seen, declared, finest_ms=finest, labels=labels)
