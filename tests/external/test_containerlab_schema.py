@@ -13,7 +13,7 @@ import yaml
 
 from fabric.build import load_plan
 from labs import slice as slicing
-from labs.containerlab import binary
+from labs.containerlab import binary, export
 from labs.containerlab.kinds import Settings, parse_kinds
 from labs.containerlab.topology import topology
 from tests.conftest import SHIPPED
@@ -80,3 +80,49 @@ def test_the_schema_notices(validator, what):
     data = copy.deepcopy(made())
     BROKEN[what](data)
     assert complaints(validator, data)
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The containerlab that the embedded engine built, or the host's own."""
+    path = binary.cached() or shutil.which("containerlab")
+    if not path:
+        pytest.skip("containerlab is neither built (`kvfabric lab build --engine containerlab`) nor installed")
+    return str(path)
+
+
+def read_by(program, folder, site="lab", change=None, counts=None, kind="frr"):
+    """Export a site and let containerlab read it as `deploy` does, strictly, which drawing needs no Docker for."""
+    plan = load_plan(site)
+    lab = slicing.make(plan, plan.site, counts or {})
+    done = export.write(plan, lab, folder / "lab.d", Settings(parse_kinds((kind,))))
+    if change:
+        data = yaml.safe_load(done.topology.read_text())
+        change(data)
+        done.topology.write_text(yaml.safe_dump(data, sort_keys=False))
+    command = [program, "graph", "--mermaid", "-t", str(done.topology)]
+    # containerlab wants a home and writes beside where it runs
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=done.folder)
+    drawn = list(done.folder.glob("clab-*/graph/*.mermaid"))
+    return lab, said.returncode, said.stdout + said.stderr, drawn[0].read_text() if drawn else ""
+
+
+@pytest.mark.parametrize(("site", "kind"), [("lab", "frr"), ("lab", "sonic-vs"), ("xoc-256", "frr")])
+def test_the_real_program_reads_every_node_and_link(program, tmp_path, site, kind):
+    lab, code, said, drawn = read_by(program, tmp_path, site, kind=kind)
+    assert (code, "rror" in said) == (0, False), said
+    assert sum("---" in line for line in drawn.splitlines()[4:]) == len(lab.links)
+    assert all(node.name in drawn for node in lab.nodes)
+
+
+REFUSED = {
+    "a folder that is not there": lambda d: d["topology"]["nodes"]["leaf-01"].update(binds=["nowhere:/etc/kvfabric"]),
+    "a key that it does not know": lambda d: d["topology"]["nodes"]["leaf-01"].update(licence="x"),
+    "a kind that it does not know": lambda d: d["topology"]["nodes"]["leaf-01"].update(kind="toaster"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_the_real_program_refuses(program, tmp_path, what):
+    _, code, said, _ = read_by(program, tmp_path, change=REFUSED[what])
+    assert code != 0, said
