@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TARGET = "gateway"
 ICMP_SOURCE = "192.0.0.8"  # RFC 7600: the address of a router that has none; sender of ICMP errors towards tenants
 EDGE_MTU = 1500
+_COMMANDS = "# ---------------------------------------------------------------------- commands\n"
 _TEMPLATES = ("frr.conf", "daemons", "network.sh", "sysctl.conf", "nftables.conf")
 
 
@@ -44,9 +45,16 @@ def render(plan: Plan, device: str) -> dict[str, str]:
     """Return the files of a gateway: name -> text."""
     view = view_model(plan, plan.gateways[device])
     files = {name: template(f"gateway/{name}.j2").render(view) for name in _TEMPLATES}
-    files["gatewayctl"] = (data_folder("templates") / "gateway" / "gatewayctl.py").read_text(encoding="utf-8")
+    files["gatewayctl"] = control_program()
     files["gateway.json"] = json.dumps(facts(view), indent=2) + "\n"
     return files
+
+
+def control_program() -> str:
+    """Return gatewayctl: two files here, one program on a gateway."""
+    folder = data_folder("templates") / "gateway" / "gatewayctl"
+    first, second = ((folder / name).read_text(encoding="utf-8") for name in ("gateway.py", "commands.py"))
+    return first + "\n\n" + _COMMANDS + second.partition(_COMMANDS)[2]
 
 
 def _quoted(names: Iterable[str]) -> str:

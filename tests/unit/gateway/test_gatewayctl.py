@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import types
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fabric.resources import data_folder
+from fabric.render.gateway import control_program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.unit
 
-_SPEC = importlib.util.spec_from_file_location("gatewayctl", data_folder("templates") / "gateway" / "gatewayctl.py")
-assert _SPEC
-assert _SPEC.loader
-ctl = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(ctl)
+ctl = types.ModuleType("gatewayctl")
+exec(compile(control_program(), "gatewayctl", "exec"), ctl.__dict__)
 
 FACTS = {
     "name": "gw-01",
