@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabric.files import replace_file
-from fabric.problem import InputError, Problem
+from fabric.problem import InputError
 from fabric.render.text_templates import template
-from labs import model, site
-from labs.containerlab import virtual_sonic
+from labs import site
+from labs.containerlab import checks, virtual_sonic
 from labs.containerlab.kinds import LINUX, SONIC_VM, SONIC_VS, Settings
 from labs.containerlab.topology import topology
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fabric.plan import Plan
+    from labs import model
 
 # the script of each kind that brings a node up
 _SCRIPTS = {LINUX: "../node.sh", SONIC_VS: "sonic-vs.sh", SONIC_VM: "sonic-vm.sh"}
@@ -40,9 +41,9 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     Raises InputError for a lab that cannot be built and for a folder with other people's files.
     """
     chosen = settings or Settings()
-    if found := model.faults(lab):
-        raise InputError([Problem("lab.model", f"lab {lab.name}", text) for text in found])
     sonic = {node.name: kind for node in lab.nodes if (kind := chosen.kind_of(node)) != LINUX}
+    if found := [*checks.problems(plan, lab, chosen), *virtual_sonic.too_many(lab, sonic)]:
+        raise InputError(found)
     written = site.write_files(plan, lab, out, virtual_sonic.files(plan, lab, sonic))
     for path in written.stale:
         (out / path).unlink()

@@ -108,7 +108,8 @@ def _links(lab: model.Lab, settings: Settings) -> list[dict[str, Any]]:
     return [{"endpoints": [f"{end.node}:{name(end)}" for end in k.ends()], "mtu": k.mtu} for k in lab.links]
 
 
-def _planned_address(plan: Plan, name: str) -> str:
+def planned_address(plan: Plan, name: str) -> str:
+    """Return a device's in-band management address with its length; empty where the plan has none."""
     for devices in (plan.switches, plan.gateways, plan.servers):
         if name in devices:
             return str(devices[name].management)
@@ -116,13 +117,13 @@ def _planned_address(plan: Plan, name: str) -> str:
 
 
 def _address(plan: Plan, node: model.Node, settings: Settings) -> str:
-    address = _planned_address(plan, node.name) if settings.management == "plan" else ""
+    address = planned_address(plan, node.name) if settings.management == "plan" else ""
     return str(ip_interface(address).ip) if address else ""
 
 
 def _management(plan: Plan, lab: model.Lab, settings: Settings) -> dict[str, Any]:
     """Return the management network: the plan's in-band one, whose last address is its gateway; empty for Docker's."""
-    found = [address for node in lab.nodes if (address := _planned_address(plan, node.name))]
+    found = [address for node in lab.nodes if (address := planned_address(plan, node.name))]
     if settings.management != "plan" or not found:
         return {}
     network = ip_network(ip_interface(found[0]).network)
