@@ -19,7 +19,6 @@ _NAMES = {
     "concurrent connections": ("kvfabric_gateway_concurrent_connections", "Connections validated at the same time"),
     "handshake p50": ("kvfabric_gateway_handshake_p50_milliseconds", "First frame to answer, median"),
     "handshake p99": ("kvfabric_gateway_handshake_p99_milliseconds", "First frame to answer, 99th percentile"),
-    "throughput": ("kvfabric_gateway_throughput_gigabits_per_second", "Payload through the gateway"),
     "NAT table occupancy": ("kvfabric_gateway_nat_entries", "Entries in the connection table, peak"),
     "NAT table use": ("kvfabric_gateway_nat_use_percent", "Share of the connection table in use, peak"),
     "outage max": ("kvfabric_gateway_outage_milliseconds", "Longest outage of a flow that came back"),

@@ -221,6 +221,21 @@ def test_metrics_are_prometheus_text(tools: Tools, call: Any, capsys: pytest.Cap
     assert len({name for name, _, _ in samples}) == len(samples)
 
 
+def test_metrics_are_read_by_a_parser_that_nobody_here_wrote(
+    tools: Tools, call: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = pytest.importorskip("prometheus_client.parser", reason="prometheus-client is not installed")
+    tools.conntrack = [FLOW]
+    assert call("metrics") == 0
+    families = {family.name: family for family in parser.text_string_to_metric_families(capsys.readouterr().out)}
+    for name in ("new_connections", "flows", "bytes", "nat_pool_ports", "denied_packets"):
+        family = families[f"kvfabric_gateway_{name}"]
+        assert family.samples
+        assert all((s.labels["tenant"], s.labels["vrf"]) == ("acme", "Vrf-acme") for s in family.samples), name
+    assert families["kvfabric_gateway_new_connections"].type == "counter"
+    assert families["kvfabric_gateway_flows"].samples[0].value == 1
+
+
 def test_missing_facts_are_told_and_not_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ctl.main(["--config", str(tmp_path / "none.json"), "status"]) == 3
     assert "none.json" in capsys.readouterr().err
