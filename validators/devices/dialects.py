@@ -23,7 +23,8 @@ _FRR = {
 }
 
 _LINUX = {
-    "version": "uname -sr; vtysh -c 'show version' 2>/dev/null | head -n 1",
+    "version": "uname -sr; vtysh -c 'show version' 2>/dev/null | head -n 1; "
+    "echo daemons: $(vtysh -c 'show daemons' 2>&1)",
     "clock": "date +%s",
     "lldp": "lldpcli -f json show neighbors details",
     "links": "ip -j -d link show",
@@ -45,7 +46,7 @@ _LINUX = {
 }
 
 _SONIC = {
-    "version": "show version",
+    "version": "show version; echo daemons: $(sudo vtysh -c 'show daemons' 2>&1)",
     "clock": "date +%s",
     "lldp": "sudo lldpctl -f json",
     "links": "ip -j -d link show",

@@ -84,7 +84,7 @@ class SimulatedSite:
     def say_version(self, device):
         if self.physical and device in self.plan.switches:
             return "SONiC Software Version: SONiC.202505\nDistribution: Debian 12.11"
-        return "Linux 6.1\nFRRouting 8.4.4"
+        return "Linux 6.1\nFRRouting 8.4.4\ndaemons: zebra bgpd bfdd staticd"
 
     def say_clock(self, device):
         return "1796014800"

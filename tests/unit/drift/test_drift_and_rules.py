@@ -69,6 +69,8 @@ def forward(data):
 
 
 FAULTS = {
+    "dead gateway": ("device-answers", "gw-01", "version", change("zebra bgpd bfdd staticd", "failed to connect to any daemons"),
+                     "its routing is dead: failed to connect"),
     "added by hand": ("config-drift", "leaf-01", "config", change("timers bgp 3 9\n", "timers bgp 3 9\n bgp always-compare-med\n"),
                       "runs `bgp always-compare-med` in router bgp 65101"),
     "removed": ("config-drift", "leaf-01", "config", change("  redistribute static\n", ""),
