@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError
-from validators.check import STANDS_ON, Context, Stage, depth, judged
+from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, judged
 from validators.devices.answers import Answer, Ask
 from validators.journal_records import Record, result_from_dict, result_to_dict
 from validators.results import BAD, Result, State, combine
@@ -167,6 +167,8 @@ class Runner:
             observations = self._observe(context, case, check)
             write_json(self.folder / "raw" / CASES / file_name(case.id), self.options.clean(observations))
             result = judged(check, self.plan, case.inputs, observations)
+        except NotJudgedError as error:
+            result = Result(check.name, case.subject, error.state, str(error))
         except CouldNotRunError as error:
             result = Result(check.name, case.subject, State.ERROR, str(error))
         except Exception as error:  # noqa: BLE001  a bug in one check must not take the others with it

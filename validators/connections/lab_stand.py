@@ -121,6 +121,16 @@ def _hops(plan: Plan, lab: Running, server: Server, tenant: Tenant, fabric: str)
     return tuple(found)
 
 
+def take_backs(places: dict[str, list[str]], blocks: Iterable[Block]) -> list[tuple[str, str]]:
+    """Return (node, shell command) that remove a stand; they may run when there is none, and for whoever built it."""
+    found = [(node, _DOWN.format(table=_TABLE)) for node in places]
+    for block in blocks:
+        for leaf, vrf, hop in block.hops:
+            words = f"-c 'configure terminal' -c 'vrf {vrf}' -c 'no ip route {block.prefix} {hop}'"
+            found.append((leaf, f"vtysh {words} >/dev/null 2>&1; true"))
+    return found
+
+
 class Stand:
     """Agents on lab nodes with the addresses they speak for; use as a context."""
 

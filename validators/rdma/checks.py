@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from fabric.kv.link import payload_gbps
-from fabric.problem import CouldNotRunError
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, NotJudgedError, Observations, Stage
 from validators.rdma.endpoints import endpoints
@@ -66,7 +65,7 @@ class _RdmaCheck(Check, abstract=True):
         places = places_of(context.plan, context.devices)
         if places is None:
             message = f"engine {context.devices.name} has no place where an RDMA probe could run"
-            raise CouldNotRunError(message)
+            raise NotJudgedError(message, State.SKIPPED)
         return collect(context.plan, question, ask, places)
 
     @classmethod

@@ -24,6 +24,8 @@ class Site(SimulatedSite):
     """The simulated site, whose servers reach what the plan lets them reach."""
 
     def run(self, device, command, timeout_s=30.0):
+        if "tcpdump" in command:
+            return Answer("12:00:00 be0-port0 In  IP (tos 0x6a,ECT(0), ttl 61, id 1, proto ICMP (1), length 1028)")
         reached = {"compute-001": {"10.1.0.25", "10.250.0.5"}, "storage-001": {"10.1.0.9"}}.get(device, set())
         address = command.split()[-2].rstrip(";")
         return Answer(f"3 packets transmitted, {3 if address in reached else 0} received")

@@ -1,0 +1,258 @@
+"""The gateway probes as checks: what NAT really does to packets, how long it keeps silence, how fast it takes flows.
+
+A probe judges as it measures (a search needs to know where to look next), so what is stored is its judgement with the
+evidence for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from validators.check import Check, CheckInputs, Context, NotJudgedError, Observations, Stage
+from validators.connections.from_plan import targets
+from validators.connections.lab_stand import take_backs
+from validators.journal_records import result_from_dict, result_to_dict
+from validators.results import Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.plan import Exposure, Plan
+    from labs.client import Running
+    from validators.connections.in_lab import Site
+
+
+class ExposureInputs(CheckInputs):
+    """An exposure of a tenant."""
+
+    tenant: str
+    exposure: str
+
+
+class IdleInputs(ExposureInputs):
+    """`scale` shortens the timers of the gateway for the measurement; 0: such that the longest is 12 s."""
+
+    scale: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
+class LadderInputs(ExposureInputs):
+    """Steps of `connections` new connections, from `start` to `highest` a second; fails below `wanted` when given."""
+
+    protocol: str = "udp"
+    connections: Annotated[int, Field(ge=1)] = 400
+    start: Annotated[float, Field(gt=0)] = 100.0
+    highest: Annotated[float, Field(gt=0)] = 1600.0
+    wanted: Annotated[float, Field(gt=0)] | None = None
+
+
+class _ProbeCheck(Check, abstract=True):
+    stage = Stage.GATEWAYS
+    passive = False
+    # the tester takes addresses of servers and of the outside while it measures
+    disruptive = True
+
+    @classmethod
+    def subject(cls, inputs: Any) -> str:
+        """The exposure."""
+        return f"{inputs.tenant} {inputs.exposure}"
+
+    @classmethod
+    def touches(cls, plan: Plan, inputs: Any) -> tuple[str, ...]:
+        """The gateways that serve the exposure."""
+        return plan.groups[_exposure(plan, inputs).group].gateways
+
+    def collect(self, context: Context, inputs: Any) -> Observations:
+        """Build a tester's stand in the lab, probe, and take the stand down."""
+        lab = lab_of(context)
+        prepare(context, lab, inputs)
+        return {"results": [result_to_dict(one) for one in self.probe(context, lab, inputs)]}
+
+    def probe(self, context: Context, lab: Running, inputs: Any) -> list[Result]:
+        """Run the probe of this one exposure."""
+        raise NotImplementedError
+
+    def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
+        """Return the probe's judgement in the words of the catalog."""
+        found = result_from_dict(observations["results"][0])
+        tenant = plan.tenants[inputs.tenant]
+        labels = {**found.labels, "tenant": tenant.name, "vrf": tenant.vrf}
+        place = found.place
+        if found.state is State.FAIL and not place:
+            exposure = _exposure(plan, inputs)
+            place = f"{plan.groups[exposure.group].gateways[0]}, exposure {exposure.name} of {tenant.name}"
+        return Result(
+            self.name, self.subject(inputs), found.state, found.text, place, found.measurements, self.parts(found),
+            labels, self.drawing(found), found.test_id,
+        )  # fmt: skip
+
+    def parts(self, found: Result) -> tuple[Result, ...]:
+        """Return the promises among the rows; behaviour that nobody declared is shown in the evidence."""
+        return tuple(part for part in found.parts if part.state is not State.UNKNOWN or found.state is State.UNKNOWN)
+
+    def drawing(self, found: Result) -> dict[str, Any]:
+        """Return the evidence, with the numbers of a plot where there is one."""
+        shown = [part.text for part in found.parts if part.state is State.UNKNOWN]
+        return {**found.evidence, **({"behaviour": shown} if shown else {})}
+
+
+class NatBehaviour(_ProbeCheck):
+    """An exposure lets through what it promises, from its own addresses, and nothing else.
+
+    Packets with a token each are sent from both sides and found again on the other: reach and no reach, public address
+    and port, checksums, hairpin, resets and ICMP errors (RFC 4787, 5382, 5508).
+
+    Pass: every promise of the exposure's mode is kept.
+    Fail: a promise is broken, such as a source address that is not of the pool.
+    Error: a tester could not run, or nothing arrived where something should be measured.
+    Skipped: without --allow-disruptive; where the lab has no server or gateway of the exposure.
+    Example:
+        nat-behaviour:
+          - {tenant: acme, exposure: masquerade}
+    """
+
+    Inputs = ExposureInputs
+    stands_on = ("gateway-serving", "nat-rules")
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per exposure."""
+        yield from (ExposureInputs(tenant=e.tenant, exposure=e.name) for e in _exposures(plan))
+
+    def probe(self, context: Context, lab: Running, inputs: ExposureInputs) -> list[Result]:
+        """Ask all NAT cases."""
+        from validators.connections.in_lab import run_nat
+
+        return run_nat(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure)
+
+
+class IdleTimeouts(_ProbeCheck):
+    """A gateway forgets a silent flow when the exposure says so: by protocol and by state of the flow.
+
+    Flows of every kind and age are opened in one pass, left alone, and answered once. In a lab timers may be
+    shortened for the measurement; the result says so.
+
+    Pass: each measured timer is the declared one, to half a second or better.
+    Fail: a timer is shorter or longer.
+    Error: no flow came as far as silence.
+    Skipped: without --allow-disruptive.
+    Example:
+        idle-timeouts:
+          - {tenant: acme, exposure: masquerade, scale: 0.05}
+    """
+
+    Inputs = IdleInputs
+    stands_on = ("nat-timeouts", "nat-behaviour")
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per exposure that keeps state."""
+        yield from (
+            IdleInputs(tenant=e.tenant, exposure=e.name) for e in _exposures(plan) if e.mode != "static"
+        )  # fmt: skip
+
+    def probe(self, context: Context, lab: Running, inputs: IdleInputs) -> list[Result]:
+        """Measure the truth table."""
+        from validators.connections.in_lab import run_idle
+
+        for gateway in self.touches(context.plan, inputs):
+            command = "nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; true"
+            context.undo.push(gateway, command, "load the plan's own timers")
+        return run_idle(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, scale=inputs.scale)
+
+    def drawing(self, found: Result) -> dict[str, Any]:
+        """Add the table: declared (as rendered for the measurement) against measured."""
+        rows = []
+        for part in found.parts:
+            protocol, _, state = part.labels.get("kind", "").partition("-")
+            seen = part.evidence
+            rows.append(
+                {"protocol": protocol, "state": state or "query", "declared_s": seen.get("rendered_s"),
+                 "measured_s": part.measurements[0].value if part.measurements else None, "verdict": part.state.value}
+            )  # fmt: skip
+        return {**super().drawing(found), "idle": {"rows": rows}}
+
+
+class ConnectionLadder(_ProbeCheck):
+    """A gateway takes new connections at a rate, and every one of them works (RFC 9693).
+
+    Pass: a rate was found at which every connection validates, at least the wanted one where one is declared.
+    Fail: the gateway ended below the wanted rate, or gave addresses that are not of the pool.
+    Error: no step could run.
+    Skipped: without --allow-disruptive.
+    Example:
+        connection-ladder:
+          - {tenant: acme, exposure: masquerade, protocol: udp, start: 100, highest: 1600}
+    """
+
+    Inputs = LadderInputs
+    stands_on = ("nat-behaviour",)
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per gateway group: its first exposure that lets something out."""
+        seen: set[str] = set()
+        for exposure in _exposures(plan):
+            if exposure.mode == "masquerade" and exposure.group not in seen:
+                seen.add(exposure.group)
+                yield LadderInputs(tenant=exposure.tenant, exposure=exposure.name)
+
+    def probe(self, context: Context, lab: Running, inputs: LadderInputs) -> list[Result]:
+        """Climb."""
+        from validators.connections.in_lab import run_ladder
+
+        return run_ladder(
+            context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, protocols=(inputs.protocol,),
+            connections=inputs.connections, start=inputs.start, highest=inputs.highest, wanted=inputs.wanted,
+        )  # fmt: skip
+
+    def parts(self, found: Result) -> tuple[Result, ...]:
+        """Return none: a step that fails above the knee is how a knee is found, not a failure."""
+        del found
+        return ()
+
+    def drawing(self, found: Result) -> dict[str, Any]:
+        """Add the curve: offered against validated, connections a second."""
+        points = [
+            {"x": step.evidence["asked_per_s"], "y": step.evidence["real_per_s"] * _share(step.evidence),
+             "ok": step.state is State.PASS}
+            for step in found.parts
+        ]  # fmt: skip
+        points.sort(key=lambda point: point["x"])
+        knee = found.measurements[0].value if found.measurements else None
+        return {"ladder": {"points": points, "x": "connections/s", "y": "connections/s", "knee": knee}}
+
+
+def _share(step: dict[str, Any]) -> float:
+    return float(step["validated"]) / float(step["connections"]) if step.get("connections") else 0.0
+
+
+def _exposures(plan: Plan) -> list[Exposure]:
+    if not any(tenant.exposures for tenant in plan.tenants.values()):
+        return []
+    return [target.exposure for target in targets(plan)]
+
+
+def _exposure(plan: Plan, inputs: Any) -> Exposure:
+    return next(e for e in plan.tenants[inputs.tenant].exposures if e.name == inputs.exposure)
+
+
+def lab_of(context: Context) -> Running:
+    """Return the lab behind an engine. Raises NotJudgedError (skipped) where there is none."""
+    from validators.devices.lab import LabDevices
+
+    inner = getattr(context.devices, "inner", context.devices)
+    if isinstance(inner, LabDevices):
+        return inner.running
+    message = "this probe builds its testers in a lab; on a real site use `kvfabric probe` with hosts for its agents"
+    raise NotJudgedError(message, State.SKIPPED)
+
+
+def prepare(context: Context, lab: Running, inputs: Any) -> None:
+    """Write down how to take the tester's stand back, should this process be killed."""
+    from validators.connections.in_lab import site_of
+
+    site: Site = site_of(context.plan, lab, targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0])
+    for node, command in take_backs(site.places(), [site.block] if site.block else []):
+        context.undo.push(node, command, "remove the tester's stand")
