@@ -31,7 +31,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
 @click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
 @click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
-@click.option("--backend", type=click.Choice(["auto", "pyverbs", "tcp"]), default="auto", show_default=True)
+@click.option("--backend", type=click.Choice(["auto", "pyverbs", "ibverbs", "tcp"]), default="auto", show_default=True)
 @click.option("--model", help="Take the pieces from this model (see `kvfabric kv models`).")
 @click.option("--tokens", default=2048, show_default=True, type=click.IntRange(1))
 @click.option("--tp", default=8, show_default=True, type=click.IntRange(1))

@@ -33,7 +33,7 @@ def test_the_zip_holds_the_package_and_nothing_else_of_ours() -> None:
 def test_a_program_runs_without_this_project_on_its_path() -> None:
     agent = LocalAgent(python=sys.executable, environment=(("PYTHONPATH", ""), ("PYTHONSAFEPATH", "1")))
     row = run_program(agent, PACKAGES, MODULE, REQUEST, 20)
-    assert row["error"] == {"kind": "device", "text": "no back-end nonsense; there are pyverbs, tcp, fake"}
+    assert row["error"] == {"kind": "device", "text": "no back-end nonsense; there are pyverbs, ibverbs, tcp, fake"}
 
 
 def test_what_cannot_run_says_why() -> None:

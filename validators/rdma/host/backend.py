@@ -48,6 +48,11 @@ def wc_status(code: int) -> str:
     return WC_STATUS[code] if 0 <= code < len(WC_STATUS) else f"status {code}"
 
 
+def mtu_code(mtu: int) -> int:
+    """Value of ibv_mtu for an MTU in bytes: 256 is 1, 4096 is 5."""
+    return (mtu // 128).bit_length() - 1
+
+
 @dataclass(frozen=True)
 class QpSettings:
     """What a queue pair is asked to use. MTU in bytes; `timeout` is the exponent of 4.096 us x 2^timeout.

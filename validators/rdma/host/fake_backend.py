@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host.backend import DeviceError, OpenSpec, Piece, QpSettings, Times, TransferError
 from validators.rdma.host.memory import Buffer
+from validators.rdma.host.tracked import TrackedDevice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,15 +36,15 @@ class Backend:
         return FakeDevice(spec)
 
 
-class FakeDevice:
+class FakeDevice(TrackedDevice):
     """A table of regions in shared memory that the peer process looks into."""
 
     transport = "copy in memory, no network"
 
     def __init__(self, spec: OpenSpec) -> None:
+        super().__init__()
         self.spec = spec
         self.table = Buffer(_ENTRY.size * _ENTRIES)
-        self.open: set[Any] = set()
 
     def describe(self) -> dict[str, Any]:
         """Only names; there is no device."""
@@ -58,25 +59,16 @@ class FakeDevice:
 
     def register(self, domain: str, buffer: Buffer, access: str) -> FakeRegion:
         """Enter the buffer into the table under a fresh key."""
-        region = FakeRegion(self, domain, buffer, access)
-        self.open.add(region)
-        return region
+        return FakeRegion(self, domain, buffer, access)
 
     def connect(self, domain: str, qps: int, depth: int, settings: QpSettings, cq_entries: int = 0) -> FakeConnection:
         """Make a connection; `qps`, `depth` and `cq_entries` change nothing here."""
         del depth, cq_entries
-        connection = FakeConnection(self, domain, qps, settings)
-        self.open.add(connection)
-        return connection
-
-    def open_objects(self) -> int:
-        """Regions and connections still open."""
-        return len(self.open)
+        return FakeConnection(self, domain, qps, settings)
 
     def close(self) -> None:
         """Close everything."""
-        for thing in list(self.open):
-            thing.close()
+        super().close()
         self.table.close()
 
 
@@ -93,12 +85,13 @@ class FakeRegion:
             raise DeviceError(f"more than {_ENTRIES} regions")
         entry = (self.key, _domain(domain), buffer.fd, buffer.size, _ACCESS[access])
         _ENTRY.pack_into(device.table.map, self.slot * _ENTRY.size, *entry)
+        device.regions_open.add(self)
 
     def close(self) -> None:
         """Clear the entry."""
-        if self in self.device.open:
+        if self in self.device.regions_open:
             _ENTRY.pack_into(self.device.table.map, self.slot * _ENTRY.size, 0, 0, 0, 0, 0)
-            self.device.open.discard(self)
+            self.device.regions_open.discard(self)
 
 
 class FakeConnection:
@@ -107,6 +100,7 @@ class FakeConnection:
     def __init__(self, device: FakeDevice, domain: str, qps: int, settings: QpSettings) -> None:
         self.device, self.domain, self.qps, self.settings = device, domain, qps, settings
         self.peer: dict[str, Any] = {}
+        device.connections_open.add(self)
 
     def local_info(self) -> dict[str, Any]:
         """Process, table and domain."""
@@ -135,7 +129,7 @@ class FakeConnection:
 
     def close(self) -> None:
         """Forget the peer."""
-        self.device.open.discard(self)
+        self.device.connections_open.discard(self)
 
 
 class FakeTransfer:

@@ -34,6 +34,11 @@ def gid_of(address: str) -> str:
     return packed.hex(":", 2)
 
 
+def packed(gid: str) -> bytes:
+    """Return the 16 bytes of a GID written out."""
+    return bytes.fromhex(gid.replace(":", ""))
+
+
 def table(root: Path = SYSFS) -> list[Gid]:
     """Read every GID that is set on this host. Entries of other network namespaces cannot be read and are left out."""
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
 import os
 
@@ -15,6 +16,11 @@ class Buffer:
         self.fd = os.memfd_create("kv-blocks")
         os.ftruncate(self.fd, self.size)
         self.map = mmap.mmap(self.fd, self.size)
+
+    @property
+    def address(self) -> int:
+        """Virtual address of the first byte, for registering."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.map))
 
     def view(self) -> memoryview:
         """Return the memory as bytes that can be written; release it before `close`."""

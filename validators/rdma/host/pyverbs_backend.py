@@ -6,10 +6,7 @@ both are handled here. Its defaults that do not suit RoCE are set on purpose: `s
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-import random
-import time
 from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host import gids
@@ -17,16 +14,17 @@ from validators.rdma.host.backend import (
     BackendMissingError,
     DeviceError,
     OpenSpec,
-    Piece,
     QpSettings,
-    TransferError,
+    mtu_code,
     wc_status,
 )
 from validators.rdma.host.pyverbs_transfer import PyverbsTransfer
+from validators.rdma.host.verbs import VerbsConnection, VerbsDevice, VerbsRegion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from validators.rdma.host.backend import Piece
     from validators.rdma.host.memory import Buffer
 
 
@@ -57,164 +55,75 @@ class Backend:
         return PyverbsDevice(modules, gids.choose(spec.address, spec.device, spec.gid_type))
 
 
-class PyverbsDevice:
-    """One opened device; protection domains are made when first named."""
-
-    transport = "RoCEv2 through verbs"
+class PyverbsDevice(VerbsDevice):
+    """One opened device."""
 
     def __init__(self, modules: dict[str, Any], gid: gids.Gid) -> None:
         self.m = modules
-        self.gid = gid
+        self.errors = (modules["error"].PyverbsError,)
         try:
-            self.context = modules["device"].Context(name=gid.device)
-            self.attributes = self.context.query_device()
-            self.port = self.context.query_port(gid.port)
-        except modules["error"].PyverbsError as error:
+            context = modules["device"].Context(name=gid.device)
+            super().__init__(gid, context, context.query_device(), context.query_port(gid.port))
+        except self.errors as error:
             raise DeviceError(f"{gid.device} cannot be opened: {error}") from error
-        self.domains: dict[str, Any] = {}
-        self.open: set[Any] = set()
 
-    def describe(self) -> dict[str, Any]:
-        """Device, GID, port MTU and limits."""
-        a, p = self.attributes, self.port
-        return {
-            "device": self.gid.device,
-            "port": self.gid.port,
-            "netdev": self.gid.netdev,
-            "gid": self.gid.gid,
-            "gid_index": self.gid.index,
-            "gid_type": self.gid.kind,
-            "active_mtu": 128 << p.active_mtu,
-            "max_mtu": 128 << p.max_mtu,
-            "port_active": p.state == self.m["e"].IBV_PORT_ACTIVE,
-            "firmware": str(a.fw_version),
-            "max_qp_rd_atom": a.max_qp_rd_atom,
-            "max_qp_init_rd_atom": a.max_qp_init_rd_atom,
-            "max_cqe": a.max_cqe,
-            "max_qp_wr": a.max_qp_wr,
-        }
+    def new_domain(self) -> Any:
+        """Make a protection domain."""
+        return self.m["pd"].PD(self.context)
 
-    def domain(self, name: str) -> Any:
-        """Return the protection domain of that name."""
-        if name not in self.domains:
-            self.domains[name] = self.m["pd"].PD(self.context)
-        return self.domains[name]
-
-    def register(self, domain: str, buffer: Buffer, access: str) -> PyverbsRegion:
+    def register(self, domain: str, buffer: Buffer, access: str) -> VerbsRegion:
         """Register the whole buffer. `access` is what a peer may do: local (nothing), read or write."""
         e = self.m["e"]
         flags = e.IBV_ACCESS_LOCAL_WRITE
         flags |= {"local": 0, "read": e.IBV_ACCESS_REMOTE_READ, "write": e.IBV_ACCESS_REMOTE_WRITE}[access]
-        address = ctypes.addressof(ctypes.c_char.from_buffer(buffer.map))
         try:
-            mr = self.m["mr"].MR(self.domain(domain), buffer.size, int(flags), address=address)
-        except self.m["error"].PyverbsError as error:
+            mr = self.m["mr"].MR(self.domain(domain), buffer.size, int(flags), address=buffer.address)
+        except self.errors as error:
             raise DeviceError(f"{buffer.size} bytes cannot be registered on {self.gid.device}: {error}") from error
-        region = PyverbsRegion(self, mr, address)
-        self.open.add(region)
-        return region
+        return VerbsRegion(self, mr, buffer.address)
 
     def connect(
         self, domain: str, qps: int, depth: int, settings: QpSettings, cq_entries: int = 0
     ) -> PyverbsConnection:
         """Make `qps` RC queue pairs of `depth` work requests each."""
-        connection = PyverbsConnection(self, domain, qps, depth, settings, cq_entries)
-        self.open.add(connection)
-        return connection
-
-    def open_objects(self) -> int:
-        """Regions and connections still open."""
-        return len(self.open)
-
-    def close(self) -> None:
-        """Close connections before regions, then domains and the device."""
-        for thing in sorted(self.open, key=lambda t: isinstance(t, PyverbsRegion)):
-            thing.close()
-        for domain in self.domains.values():
-            domain.close()
-        self.domains.clear()
-        self.context.close()
+        return PyverbsConnection(self, domain, qps, depth, settings, cq_entries)
 
 
-class PyverbsRegion:
-    """A memory region."""
+class PyverbsConnection(VerbsConnection):
+    """Queue pairs of pyverbs."""
 
-    def __init__(self, device: PyverbsDevice, mr: Any, address: int) -> None:
-        self.device, self.mr = device, mr
-        self.address = address
-        self.key = int(mr.rkey)
-        self.local_key = int(mr.lkey)
+    device: PyverbsDevice
 
-    def close(self) -> None:
-        """Deregister; safe to call twice."""
-        self.mr.close()
-        self.device.open.discard(self)
+    def make(self, domain: Any, qps: int) -> list[Any]:
+        """Make the completion queue and the queue pairs."""
+        m, e = self.device.m, self.device.m["e"]
+        cap = m["qp"].QPCap(max_send_wr=self.depth, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
+        self.cq, self.poll = _completion_queue(m, self.device.context, self.cq_entries)
+        init = m["qp"].QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, sq_sig_all=0)
+        return [m["qp"].QP(domain, init) for _ in range(qps)]
 
-
-class PyverbsConnection:
-    """Queue pairs of one domain that share a completion queue."""
-
-    def __init__(
-        self, device: PyverbsDevice, domain: str, qps: int, depth: int, settings: QpSettings, cq_entries: int
-    ) -> None:
-        self.device, self.depth, self.settings = device, depth, settings
-        m, e = device.m, device.m["e"]
-        # every posted request completes when a queue pair fails, so the queue must hold all of them
-        self.cq_entries = min(cq_entries or qps * depth + 16, device.attributes.max_cqe)
-        cap = m["qp"].QPCap(max_send_wr=depth, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
-        try:
-            self.cq, self.poll = _completion_queue(m, device.context, self.cq_entries)
-            init = m["qp"].QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, cap=cap, sq_sig_all=0)
-            pd = device.domain(domain)
-            self.qps = [m["qp"].QP(pd, init) for _ in range(qps)]
-        except m["error"].PyverbsError as error:
-            raise DeviceError(f"{qps} queue pairs of depth {depth} cannot be made: {error}") from error
-        self.psn = [random.randrange(1 << 24) for _ in self.qps]  # noqa: S311 - a start value, not a secret
-
-    def local_info(self) -> dict[str, Any]:
-        """GID, queue pair numbers, start sequence numbers and limits."""
-        d = self.device.describe()
-        return {
-            "gid": d["gid"],
-            "qpn": [int(qp.qp_num) for qp in self.qps],
-            "psn": self.psn,
-            "active_mtu": d["active_mtu"],
-            "max_qp_rd_atom": d["max_qp_rd_atom"],
-        }
-
-    def establish(self, peer: dict[str, Any]) -> None:
-        """Bring every queue pair to RTS. MTU and outstanding reads become what both ends allow."""
-        for index, qp in enumerate(self.qps):
-            try:
-                self._connect_one(qp, index, peer)
-            except self.device.m["error"].PyverbsError as error:
-                mine = self.device.describe()
-                text = f"cannot connect {mine['gid']} (mtu {mine['active_mtu']}, {mine['netdev']})"
-                text += f" to {peer['gid']} (mtu {peer['active_mtu']}): {error}"
-                raise DeviceError(text) from error
-
-    def _connect_one(self, qp: Any, index: int, peer: dict[str, Any]) -> None:
-        m, e, s = self.device.m, self.device.m["e"], self.settings
-        mine = self.device.describe()
-        attr = m["qp"].QPAttr(port_num=self.device.gid.port)
+    def connect_one(self, qp: Any, index: int, peer: dict[str, Any], agreed: dict[str, int]) -> None:
+        """Bring one queue pair to RTS."""
+        m, e, s, gid = self.device.m, self.device.m["e"], self.settings, self.device.gid
+        attr = m["qp"].QPAttr(port_num=gid.port)
         attr.qp_access_flags = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_WRITE
         attr.pkey_index = 0
         qp.to_init(attr)
         route = m["addr"].GlobalRoute(
             dgid=m["addr"].GID(peer["gid"]),
-            sgid_index=self.device.gid.index,
+            sgid_index=gid.index,
             hop_limit=s.hop_limit,
             traffic_class=s.traffic_class,
         )
-        attr.ah_attr = m["addr"].AHAttr(is_global=1, gr=route, port_num=self.device.gid.port)
-        attr.path_mtu = (min(s.mtu, mine["active_mtu"], peer["active_mtu"]) // 128).bit_length() - 1
+        attr.ah_attr = m["addr"].AHAttr(is_global=1, gr=route, port_num=gid.port)
+        attr.path_mtu = mtu_code(agreed["mtu"])
         attr.dest_qp_num = peer["qpn"][index]
         attr.rq_psn = peer["psn"][index]
-        attr.max_dest_rd_atomic = min(s.max_rd_atomic, mine["max_qp_rd_atom"])
+        attr.max_dest_rd_atomic = agreed["max_dest_rd_atomic"]
         attr.min_rnr_timer = s.min_rnr_timer
         qp.to_rtr(attr)
         attr.sq_psn = self.psn[index]
-        attr.max_rd_atomic = min(s.max_rd_atomic, mine["max_qp_init_rd_atom"], peer["max_qp_rd_atom"])
+        attr.max_rd_atomic = agreed["max_rd_atomic"]
         attr.timeout, attr.retry_cnt, attr.rnr_retry = s.timeout, s.retry_cnt, s.rnr_retry
         qp.to_rts(attr)
 
@@ -244,42 +153,10 @@ class PyverbsConnection:
         return rows
 
     def prepare(
-        self, verb: str, pieces: Sequence[Piece], local: PyverbsRegion, remote: dict[str, int]
+        self, verb: str, pieces: Sequence[Piece], local: VerbsRegion, remote: dict[str, int]
     ) -> PyverbsTransfer:
         """Build the chains of a transfer."""
         return PyverbsTransfer(self, verb, pieces, local, remote)
-
-    def flood(self, verb: str, local: PyverbsRegion, remote: dict[str, int], wait_s: float) -> None:
-        """Post a full queue pair of signaled requests and look late: what does not come back was overrun.
-
-        Raises TransferError with `CQ_OVERRUN` when completions are missing, else with the first bad status if any.
-        """
-        pieces = [Piece(0, 0, 64)] * self.depth
-        flooding = PyverbsTransfer(self, verb, pieces, local, remote)
-        flooding.signal_all()
-        start = time.perf_counter()
-        for requests, _ in flooding.built:
-            self.qps[0].post_send(requests[0])
-        time.sleep(wait_s / 4)
-        found: list[tuple[int, str]] = []
-        while time.perf_counter() - start < wait_s and len(found) < self.depth:
-            found += self.poll()
-            time.sleep(0.001)
-        flooding.close()
-        took = time.perf_counter() - start
-        bad = next((status for _, status in found if status), "")
-        if len(found) < self.depth:
-            text = f"{len(found)} of {self.depth} completions came from a queue of {self.cq_entries} entries asked for"
-            raise TransferError("CQ_OVERRUN", f"{text}{', first bad one ' + bad if bad else ''}", took)
-        if bad:
-            raise TransferError(bad, f"work completion {bad}", took)
-
-    def close(self) -> None:
-        """Destroy queue pairs, then the queue; safe to call twice."""
-        for qp in self.qps:
-            qp.close()
-        self.cq.close()
-        self.device.open.discard(self)
 
 
 def _completion_queue(m: dict[str, Any], context: Any, entries: int) -> tuple[Any, Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from validators.rdma.host.chains import MOST_PREBUILT, chain_length, chain_slices, run_window
+from validators.rdma.host.verbs import VerbsTransfer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from validators.rdma.host.backend import Piece, Times
-    from validators.rdma.host.pyverbs_backend import PyverbsConnection, PyverbsRegion
+    from validators.rdma.host.backend import Piece
+    from validators.rdma.host.pyverbs_backend import PyverbsConnection
+    from validators.rdma.host.verbs import VerbsRegion
 
 
-class PyverbsTransfer:
+class PyverbsTransfer(VerbsTransfer):
     """Linked chains of work requests; long transfers rewrite a ring of them."""
 
     def __init__(
@@ -21,19 +22,14 @@ class PyverbsTransfer:
         connection: PyverbsConnection,
         verb: str,
         pieces: Sequence[Piece],
-        local: PyverbsRegion,
+        local: VerbsRegion,
         remote: dict[str, int],
     ) -> None:
+        super().__init__(connection, verb, pieces, local, remote)
         m, e = connection.device.m, connection.device.m["e"]
-        self.connection, self.pieces, self.local, self.remote = connection, pieces, local, remote
         self.opcode = {"read": e.IBV_WR_RDMA_READ, "write": e.IBV_WR_RDMA_WRITE}[verb]
         self.signaled = int(e.IBV_SEND_SIGNALED)
         self.new_sge, self.new_wr = m["wr"].SGE, m["wr"].SendWR
-        self.length = chain_length(len(pieces), len(connection.qps), connection.depth)
-        self.slices = chain_slices(len(pieces), self.length)
-        self.stride = len(connection.qps) * max(1, connection.depth // self.length)
-        self.ring = len(self.slices) if len(pieces) <= MOST_PREBUILT else min(self.stride, len(self.slices))
-        self.reused = self.ring < len(self.slices)
         self.built = [self._build(chain) for chain in range(self.ring)]
         self.fresh = True
 
@@ -59,14 +55,15 @@ class PyverbsTransfer:
         requests.reverse()
         return requests, elements
 
-    def signal_all(self) -> None:
-        """Ask for a completion of every request, not only of the last of each chain."""
+    def post_each_signaled(self) -> None:
+        """Post the first request of each chain by itself: a flood has chains of one."""
         for requests, _ in self.built:
             for request in requests:
                 request.send_flags = self.signaled
+            self.connection.qps[0].post_send(requests[0])
 
-    def run(self, deadline_s: float) -> Times:
-        """Post and wait. Raises TransferError."""
+    def poster(self) -> Callable[[int], None]:
+        """Return a function that posts the head of a chain; the chain hangs on it."""
         qps, count = self.connection.qps, len(self.connection.qps)
         if not self.reused:
             heads = [requests[0] for requests, _ in self.built]
@@ -81,7 +78,7 @@ class PyverbsTransfer:
                     self.built[chain % self.ring] = self._rebuilt(chain)
                 qps[chain % count].post_send(self.built[chain % self.ring][0][0])
 
-        return run_window(len(self.slices), self.stride, post, self.connection.poll, deadline_s)
+        return post
 
     def _restart_ring(self) -> None:
         if not self.fresh:

@@ -10,8 +10,8 @@ from validators.rdma.host.backend import BackendMissingError, DeviceError
 if TYPE_CHECKING:
     from validators.rdma.host.backend import Backend, Device, OpenSpec
 
-NAMES = ("pyverbs", "tcp", "fake")
-_REAL = ("pyverbs",)
+NAMES = ("pyverbs", "ibverbs", "tcp", "fake")
+_REAL = ("pyverbs", "ibverbs")
 
 
 def open_device(name: str, spec: OpenSpec) -> tuple[str, Device]:

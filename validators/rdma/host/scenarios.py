@@ -31,7 +31,11 @@ def access(driver: Driver) -> dict[str, Any]:
     remote = driver.allocate("blocks")
     driver.fill("blocks")
     tries.append(_try(driver, "right key", "main", remote, allowed=True))
-    tries.append(_try(driver, "right key, other protection domain", "other", remote))
+    tries.append(_try(driver, "right key, other tenant's protection domain", "other", remote))
+    # a region of a session of its own: its key is good, but not for a reader of this session
+    session = driver.allocate("other session", "session 2")
+    driver.fill("other session")
+    tries.append(_try(driver, "key of another session", "main", session, region="other session"))
     for number, step in enumerate(_GUESSES):
         guess = {**remote, "key": max(1, (remote["key"] + step) % 2**32)}
         tries.append(_try(driver, f"guessed key {number + 1}", "main", guess))
@@ -42,12 +46,14 @@ def access(driver: Driver) -> dict[str, Any]:
     return {"tries": tries}
 
 
-def _try(driver: Driver, name: str, domain: str, remote: dict[str, int], *, allowed: bool = False) -> dict[str, Any]:
-    """Connect anew (a refusal breaks the queue pair) and try once; tell whether any byte came."""
+def _try(
+    driver: Driver, name: str, domain: str, remote: dict[str, int], *, allowed: bool = False, region: str = "blocks"
+) -> dict[str, Any]:
+    """Connect anew (a refusal breaks the queue pair) and try once; tell whether any byte came, by WRITE to `region`."""
     if driver.verb == "read":
         driver.buffer.clear()
     else:
-        driver.channel.ask("clear", region="blocks")
+        driver.channel.ask("clear", region=region)
     connection = driver.connect(name, domain)
     prepared = driver.prepare(connection, remote)
     outcome: dict[str, Any] = {"name": name, "allowed": allowed, "status": "SUCCESS", "text": "", "detected_s": 0.0}
@@ -57,7 +63,7 @@ def _try(driver: Driver, name: str, domain: str, remote: dict[str, int], *, allo
         outcome |= {"status": error.status, "text": str(error), "detected_s": error.detected_s}
     outcome["refused"] = outcome["status"] in DENIED
     untouched = (
-        driver.buffer.is_clear() if driver.verb == "read" else driver.channel.ask("is_clear", region="blocks")["clear"]
+        driver.buffer.is_clear() if driver.verb == "read" else driver.channel.ask("is_clear", region=region)["clear"]
     )
     outcome["bytes_came"] = not untouched
     prepared.close()

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host.backend import DeviceError, OpenSpec, Piece, QpSettings, Times, TransferError
+from validators.rdma.host.tracked import TrackedDevice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,15 +39,15 @@ class Backend:
         return TcpDevice(spec)
 
 
-class TcpDevice:
+class TcpDevice(TrackedDevice):
     """A listener, its regions by key, and the streams it answers."""
 
     transport = "TCP, no RDMA"
 
     def __init__(self, spec: OpenSpec) -> None:
+        super().__init__()
         self.spec = spec
         self.regions: dict[int, TcpRegion] = {}
-        self.open: set[Any] = set()
         try:
             family = socket.AF_INET6 if ":" in spec.address else socket.AF_INET
             self.listener = socket.create_server((spec.address, 0), family=family, backlog=256)
@@ -63,24 +64,16 @@ class TcpDevice:
         """Make the buffer reachable under a fresh key."""
         region = TcpRegion(self, domain, buffer, access)
         self.regions[region.key] = region
-        self.open.add(region)
         return region
 
     def connect(self, domain: str, qps: int, depth: int, settings: QpSettings, cq_entries: int = 0) -> TcpConnection:
         """Make a connection of `qps` streams; `depth` and `cq_entries` change nothing here."""
         del depth, cq_entries
-        connection = TcpConnection(self, domain, qps, settings)
-        self.open.add(connection)
-        return connection
-
-    def open_objects(self) -> int:
-        """Regions and connections still open."""
-        return len(self.open)
+        return TcpConnection(self, domain, qps, settings)
 
     def close(self) -> None:
         """Close everything."""
-        for thing in list(self.open):
-            thing.close()
+        super().close()
         self.listener.close()
 
     def _accept(self) -> None:
@@ -130,11 +123,12 @@ class TcpRegion:
         self.device, self.domain, self.buffer, self.access = device, domain, buffer, access
         self.address = 0
         self.key = secrets.randbits(48) or 1
+        device.regions_open.add(self)
 
     def close(self) -> None:
         """Take the key back; safe to call twice."""
         self.device.regions.pop(self.key, None)
-        self.device.open.discard(self)
+        self.device.regions_open.discard(self)
 
 
 class TcpConnection:
@@ -144,6 +138,7 @@ class TcpConnection:
         self.device, self.domain, self.qps, self.settings = device, domain, qps, settings
         self.token = secrets.token_bytes(16)
         device.tokens[self.token] = self
+        device.connections_open.add(self)
         self.streams: list[socket.socket] = []
         self.peer: dict[str, Any] = {}
 
@@ -188,7 +183,7 @@ class TcpConnection:
             stream.close()
         self.streams = []
         self.device.tokens.pop(self.token, None)
-        self.device.open.discard(self)
+        self.device.connections_open.discard(self)
 
 
 class TcpTransfer:
