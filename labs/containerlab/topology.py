@@ -94,6 +94,8 @@ def _labels(plan: Plan, node: model.Node) -> dict[str, str]:
     device = plan.switches.get(node.name) or plan.gateways.get(node.name)
     if device:
         found["fabric"] = device.fabric
+    if node.name in plan.switches:
+        found["model"] = plan.switches[node.name].model
     if node.tenants:
         found["tenants"] = ",".join(node.tenants)
     return found

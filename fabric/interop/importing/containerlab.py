@@ -6,12 +6,25 @@ does: the node's own, then its group's, its kind's, and the defaults.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fabric.hardware.ranges import natural_key
-from fabric.interop.importing.draft import Draft, Flow, site_name
-from fabric.interop.names import split_index
+from fabric.interop.importing.draft import Draft, site_name
+from fabric.interop.importing.lab_skeleton import (
+    BORDER,
+    DOWN,
+    EDGE,
+    GATEWAY,
+    LEAF,
+    MODEL,
+    OTHER,
+    SERVER,
+    SPINE,
+    UP,
+    Lab,
+    Link,
+    inventory,
+)
 from fabric.interop.readers.yaml_documents import dig
 from fabric.problem import InputError, Problem
 
@@ -21,7 +34,6 @@ if TYPE_CHECKING:
     from fabric.interop.readers.yaml_documents import Mapping
 
 SOURCE = "a containerlab topology"
-LEAF, BORDER, SPINE, SERVER, GATEWAY, EDGE, OTHER = "leaf", "border-leaf", "spine", "server", "gateway", "edge", "other"
 # the first word that fits decides, so that `border-leaf` is not taken for a leaf
 _WORDS = (
     ("border", BORDER),
@@ -39,12 +51,6 @@ _WORDS = (
     ("client", SERVER),
     ("srv", SERVER),
 )
-_MODEL = "linux-64x800"
-_DOWN, _UP, _MOST = "2x400G", "1x800G", 28
-_FIRST_UP = 33
-_NIC = "cx7-1x400g"
-_EDGE_ASN = 64999
-Link = tuple[str, str]
 
 
 def recognises(documents: list[Mapping]) -> bool:
@@ -62,20 +68,19 @@ def read(sources: list[tuple[Path, list[Mapping]]], name: str) -> Draft:
     draft = Draft({}, f"{path.name} (containerlab {document.get('name', '')})".replace(" )", ")"))
     roles = _roles(draft, document)
     links = _links(draft, path, document, roles)
-    leaves = [node for node, role in roles.items() if role in {LEAF, BORDER}]
-    if not leaves:
+    if not _of(roles, LEAF, BORDER):
         fix = "name or group the leaves so that 'leaf' is in it, or add `labels: {role: leaf}`"
         raise InputError([Problem("import.clab", path.name, "no leaf among the nodes", fix, str(path), document.line)])
     _assumed(draft)
-    servers, kept = _servers(draft, roles, links)
-    fabric: dict[str, Any] = {"carries": ["backend", "frontend", "storage"], "leaf": _leaf(roles, links, kept)}
-    spines = _of(roles, SPINE)
-    if spines:
-        down = Flow(ports="1-64", breakout=_UP)
-        fabric["spine"] = {"model": _MODEL, "name": _stem(spines), "count": len(spines), "down": down}
-    draft.site = {"site": site_name(name), "profile": "distributed", "fabrics": {"fabric": fabric}, "servers": servers}
-    _gateways(draft, roles, links)
+    lab = Lab(roles, tuple(links), {node: _labels(document, node) for node in roles})
+    draft.site = {"site": site_name(name), "profile": "distributed", **inventory(draft, lab)}
     return draft
+
+
+def _labels(document: Mapping, node: str) -> dict[str, str]:
+    own = dig(document, "topology", "nodes", node)
+    labels = _setting(document, own if isinstance(own, dict) else {}, "labels")
+    return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
 
 
 def _roles(draft: Draft, document: Mapping) -> dict[str, str]:
@@ -109,8 +114,8 @@ def _grouped(roles: dict[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _of(roles: dict[str, str], role: str) -> list[str]:
-    return [node for node, its in roles.items() if its == role]
+def _of(roles: dict[str, str], *wanted: str) -> list[str]:
+    return [node for node, role in roles.items() if role in wanted]
 
 
 def _links(draft: Draft, path: Path, document: Mapping, roles: dict[str, str]) -> list[Link]:
@@ -145,69 +150,6 @@ def _node(end: Any) -> str:
 
 
 def _assumed(draft: Draft) -> None:
-    draft.note(f"images, bind mounts, management addresses and start-up files; models are {_MODEL}")
+    draft.note(f"images, bind mounts, management addresses and start-up files; models without a label are {MODEL}")
     draft.note("which server is on which leaf (leaves are filled in order)")
-    draft.note(f"interface names; port speeds are assumed ({_DOWN} towards servers, {_UP} towards spines)")
-
-
-def _leaf(roles: dict[str, str], links: list[Link], ports: int) -> dict[str, Any]:
-    leaves = [node for node, role in roles.items() if role in {LEAF, BORDER}]
-    ups = Counter(end for link in links for end, far in (link, link[::-1]) if end in leaves and roles.get(far) == SPINE)
-    cages = min(max(-(-ports // 2), 1), _MOST)
-    spec: dict[str, Any] = {"model": _MODEL, "name": _stem(leaves), "count": len(leaves)}
-    down = [Flow(ports=_range(1, cages), breakout=_DOWN)]
-    if _of(roles, GATEWAY):
-        # 200G ports for the gateways' NICs, on odd cages, which every model can split four ways
-        first = cages + 1 + cages % 2
-        down.append(Flow(ports=_range(first, first + 2) + ":2", breakout="4x200G"))
-    spec["down"] = down[0] if len(down) == 1 else down
-    if ups:
-        spec["up"] = Flow(ports=_range(_FIRST_UP, _FIRST_UP + min(max(ups.values()), 32) - 1), breakout=_UP)
-    return spec
-
-
-def _range(first: int, last: int) -> str:
-    return f"{first}-{last}" if last > first else str(first)
-
-
-def _stem(nodes: list[str]) -> str:
-    return site_name(split_index(sorted(nodes, key=natural_key)[0])[0])
-
-
-def _servers(draft: Draft, roles: dict[str, str], links: list[Link]) -> tuple[dict[str, Any], int]:
-    """Server classes by stem, and the most server ports that one leaf needs."""
-    homes: dict[str, list[str]] = {}
-    for link in links:
-        for end, far in (link, link[::-1]):
-            if roles[end] == SERVER and roles[far] in {LEAF, BORDER}:
-                homes.setdefault(end, []).append(far)
-    classes: dict[str, list[str]] = {}
-    for server in _of(roles, SERVER):
-        if server in homes:
-            classes.setdefault(site_name(split_index(server)[0]), []).append(server)
-        else:
-            draft.note(f"server {server}, which is on no leaf")
-    made = {}
-    total = 0
-    for name, members in classes.items():
-        ports = len(homes[members[0]])
-        single = len(set(homes[members[0]])) == 1
-        placement = "single-homed" if single else "alternating"
-        kind = "storage" if "stor" in name else "compute"
-        nic = Flow(nic=f"{ports}x {_NIC}" if ports > 1 else _NIC, fabric="fabric", placement=placement)
-        made[name] = {"count": len(members), "kind": kind, "nics": {"nic": nic}}
-        total += len(members) * ports
-        draft.note(f"the names of servers {split_index(members[0])[0]}* (they are called {name}-001 and on)")
-    leaves = sum(1 for role in roles.values() if role in {LEAF, BORDER})
-    most = max(Counter(far for ends in homes.values() for far in ends).values(), default=1)
-    return made, max(most, -(-total // leaves))
-
-
-def _gateways(draft: Draft, roles: dict[str, str], links: list[Link]) -> None:
-    gateways, edges = _of(roles, GATEWAY), _of(roles, EDGE)
-    if gateways:
-        upper = Counter(roles[far] for link in links for end, far in (link, link[::-1]) if roles[end] == GATEWAY)
-        attach = "spine" if upper[SPINE] > upper[LEAF] + upper[BORDER] else "leaf"
-        draft.site["gateways"] = {_stem(gateways): Flow(count=len(gateways), attach=attach)}
-        draft.site["edge"] = Flow(asn=_EDGE_ASN, count=max(len(edges), 1))
-        draft.note(f"what the gateways do (describe tenants and `expose`); the edge's AS is assumed {_EDGE_ASN}")
+    draft.note(f"interface names; port speeds are assumed ({DOWN} towards servers, {UP} towards spines)")
