@@ -22,7 +22,10 @@ _FRR = {
     "vrf-routes": "show ip route vrf all json",
 }
 
+_CARRIER = 'for p in /sys/class/net/*; do echo "${p##*/} $(cat $p/carrier_changes)"; done'
+
 _LINUX = {
+    "carrier": _CARRIER,
     "version": "uname -sr; vtysh -c 'show version' 2>/dev/null | head -n 1; "
     "echo daemons: $(vtysh -c 'show daemons' 2>&1)",
     "clock": "date +%s",
@@ -46,6 +49,7 @@ _LINUX = {
 }
 
 _SONIC = {
+    "carrier": _CARRIER,
     "version": "show version; echo daemons: $(sudo vtysh -c 'show daemons' 2>&1)",
     "clock": "date +%s",
     "lldp": "sudo lldpctl -f json",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from validators.cabling.checks import whole
-from validators.check import Check, CheckInputs, Observations, Stage, answer_of
+from validators.check import Check, CheckInputs, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
 from validators.devices.answers import Ask
-from validators.optics.parse import FecState, parse_fec, parse_light
+from validators.optics.parse import Alert, FecState, parse_alerts, parse_fec, parse_light
 from validators.results import Measurement, Result, State
 
 if TYPE_CHECKING:
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class FecInputs(CheckInputs):
-    """`pre_ber` is the largest bit error ratio before correction, `uncorrectable` the most frames FEC may have lost."""
+    """Largest bit error ratio before (`pre_ber`) and after correction (`post_ber`), most frames that FEC may have lost.
+
+    The default before correction leaves a factor of twenty to what RS(544,514) can correct, about 2e-4 (IEEE 802.3).
+    """
 
     device: str
     pre_ber: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    post_ber: Annotated[float, Field(ge=0, lt=1)] = 1e-12
     uncorrectable: Annotated[int, Field(ge=0)] = 0
 
 
@@ -51,13 +55,13 @@ def _part(check: str, device: str, port: Port, state: State, text: str, *measure
 class LinkFec(Check):
     """Every cabled port corrects few bits and loses no frame that FEC could not correct.
 
-    Pass: the bit error ratio before correction and the uncorrectable frames stay within the limits on each port.
+    Pass: the bit error ratios before and after correction and the uncorrectable frames are within the limits.
     Fail: a port is over a limit.
     Error: a port has no FEC counters: what is not counted cannot be accepted.
     Skipped: where ports are virtual.
     Example:
         link-fec:
-          - {device: be-leaf-01, pre_ber: 1.0e-5, uncorrectable: 0}
+          - {device: be-leaf-01, pre_ber: 1.0e-5, post_ber: 1.0e-12, uncorrectable: 0}
     """
 
     stage = Stage.OPTICS
@@ -81,18 +85,21 @@ class LinkFec(Check):
         for port in _used(plan, inputs.device):
             fec = seen.get(port.interface)
             state, text = _fec_verdict(fec, inputs)
-            measured = [] if fec is None or fec.pre_ber is None else [Measurement("pre-FEC BER", fec.pre_ber, "1")]
+            ratios = [] if fec is None else [("pre-FEC BER", fec.pre_ber), ("post-FEC BER", fec.post_ber)]
+            measured = [Measurement(name, value, "1") for name, value in ratios if value is not None]
             parts.append(_part(self.name, inputs.device, port, state, text, *measured))
         return whole(self.name, inputs.device, parts, "ports have clean FEC")
 
 
 def _fec_verdict(fec: FecState | None, limits: FecInputs) -> tuple[State, str]:
-    if fec is None or fec.uncorrectable is None or fec.pre_ber is None:
+    if fec is None or fec.uncorrectable is None or fec.pre_ber is None or fec.post_ber is None:
         return State.ERROR, "no FEC counters: nothing is known about its errors"
     if fec.uncorrectable > limits.uncorrectable:
         return State.FAIL, f"{fec.uncorrectable} uncorrectable frames, at most {limits.uncorrectable} are allowed"
     if fec.pre_ber > limits.pre_ber:
         return State.FAIL, f"pre-FEC bit error ratio {fec.pre_ber:.2e}, at most {limits.pre_ber:.0e} is allowed"
+    if fec.post_ber > limits.post_ber:
+        return State.FAIL, f"post-FEC bit error ratio {fec.post_ber:.2e}, at most {limits.post_ber:.0e} is allowed"
     return State.PASS, f"pre-FEC bit error ratio {fec.pre_ber:.2e}"
 
 
@@ -141,3 +148,50 @@ class ReceivePower(Check):
                 state, text = State.PASS, f"{min(lanes):g} to {max(lanes):g} dBm"
             parts.append(_part(self.name, inputs.device, port, state, text))
         return whole(self.name, inputs.device, parts, "ports receive enough light")
+
+
+class OpticsAlerts(Check):
+    """No transceiver that keeps performance figures has one beyond its own thresholds.
+
+    Pass: no figure of any cabled port is marked as beyond a threshold.
+    Fail: a figure is: the text says which, its average, and the threshold's side.
+    Error: the switch gives no performance figures at all.
+    Skipped: where ports are virtual; when none of its cabled transceivers keeps such figures.
+    Example:
+        optics-alerts:
+          - {device: be-leaf-01}
+    """
+
+    stage = Stage.OPTICS
+    Inputs = DeviceInputs
+    physical = True
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per SONiC switch."""
+        yield from (DeviceInputs(device=device) for device in _sonic(plan))
+
+    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
+        """Performance figures of transceivers."""
+        del plan
+        return [Ask(inputs.device, "optics-pm")]
+
+    def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
+        """Look for marked figures."""
+        seen = parse_alerts(answer_of(observations, inputs.device, "optics-pm"))
+        parts = []
+        for port in _used(plan, inputs.device):
+            alerts = seen.get(port.interface)
+            if alerts is None:
+                continue
+            text = "; ".join(_said(one) for one in alerts)
+            state = State.FAIL if alerts else State.PASS
+            parts.append(_part(self.name, inputs.device, port, state, text or "within its thresholds"))
+        if not parts:
+            message = "no cabled transceiver keeps performance figures"
+            raise NotJudgedError(message, State.SKIPPED)
+        return whole(self.name, inputs.device, parts, "transceivers are within their thresholds")
+
+
+def _said(alert: Alert) -> str:
+    return f"{alert.figure} is {alert.average} {alert.unit}, {alert.side} its threshold"

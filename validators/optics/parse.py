@@ -63,3 +63,38 @@ def parse_light(text: str) -> dict[str, list[float]]:
         if power and port:
             found[port].append(float(power[1] or power[2]))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A figure of a transceiver beyond a threshold of its own: `side` is `above` or `below`."""
+
+    figure: str
+    average: str
+    unit: str
+    side: str
+
+
+def parse_alerts(text: str) -> dict[str, list[Alert]]:
+    """Return interface -> figures beyond a threshold, from SONiC's `show interfaces transceiver pm`.
+
+    A port that keeps no such figures is not in it. Raises UnreadableError when the text is none of that command's.
+    """
+    found: dict[str, list[Alert]] = {}
+    port, told = "", False
+    for line in text.splitlines():
+        head = re.match(r"(\S+):\s*(?:Transceiver .*)?$", line)
+        if head:
+            port, told = head[1], True
+            continue
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) != 11 or cells[0] in {"Parameter", ""} or set(line.strip()) <= {"-", " "}:
+            continue
+        alerts = found.setdefault(port, [])
+        for column, side in ((7, "above"), (10, "below")):
+            if cells[column].lower() == "true":
+                alerts.append(Alert(cells[0], cells[3], cells[1], side))
+    if not told:
+        message = f"not `show interfaces transceiver pm`: {text.strip()[:60]!r}"
+        raise UnreadableError(message)
+    return found

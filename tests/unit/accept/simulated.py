@@ -12,6 +12,14 @@ from validators.devices.answers import Answer
 from validators.drift.checks import rendered
 from validators.gateways.checks import facts_of
 
+PM_HEAD = """\
+    Parameter        Unit    Min       Avg       Max       Threshold    Threshold    Threshold     Threshold    Threshold    Threshold
+                                                           High         High         Crossing      Low          Low          Crossing
+                                                           Alarm        Warning      Alert-High    Alarm        Warning      Alert-Low
+    ---------------  ------  --------  --------  --------  -----------  -----------  ------------  -----------  -----------  -----------
+"""
+PM_ROW = "    Tx Power         dBm     -8.22     -8.23     -8.24     -5.0         -6.0         False         -16.99       -16.003      False\n"
+
 
 def nft_items(plan, device):
     """What `nft -j list table` says on a gateway that was just rendered, as far as checks look at it."""
@@ -130,6 +138,13 @@ class SimulatedSite:
         told = f"{qos.watchdog_action} {qos.watchdog_detection_ms} {qos.watchdog_restoration_ms} disable\n"
         rows = "".join(f"{p.interface} {told}" for p in self.plan.switches[device].ports if p.link)
         return f"PORT ACTION DETECTION RESTORATION HISTORY\n---- ----\n{rows}"
+
+    def say_carrier(self, device):
+        return "".join(f"{link.end(device).interface} 1\n" for link in self.plan.links_of.get(device, ()))
+
+    def say_optics_pm(self, device):
+        port = next(p.interface for p in self.plan.switches[device].ports if p.link)
+        return f"{port}:\n{PM_HEAD}{PM_ROW}Ethernet999: Transceiver performance monitoring not applicable\n"
 
     def say_fec(self, device):
         rows = "".join(f"{p.interface} U 13 0 4 1.2e-8 0\n" for p in self.plan.switches[device].ports if p.link)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fabric.build import load_plan
-from tests.unit.accept.simulated import SimulatedSite
-from validators.check import Context, judged
+from tests.unit.accept.simulated import PM_HEAD, PM_ROW, SimulatedSite
+from validators.check import Context, DeviceInputs, judged
 from validators.devices.answers import Answer, UnreadableError
-from validators.optics.checks import FecInputs, LightInputs, LinkFec, ReceivePower
+from validators.optics.check_flaps import FlapInputs, LinkFlaps
+from validators.optics.checks import FecInputs, LightInputs, LinkFec, OpticsAlerts, ReceivePower
 from validators.optics.parse import parse_fec, parse_light
 from validators.results import State
 from validators.tenants.checks import TenantInputs, TenantMatrix
@@ -19,8 +20,8 @@ PORTS = [port.interface for port in PLAN.switches["spine-01"].ports if port.link
 HEAD = "    IFACE    STATE    FEC_CORR    FEC_UNCORR    FEC_SYMBOL_ERR    FEC_PRE_BER    FEC_POST_BER\n---------  -------  ----------  ------------  ----------------  -------------  --------------\n"
 
 
-def fec(uncorrectable="0", pre="1.2e-8"):
-    text = HEAD + "".join(f"{port}  U  130,402  {uncorrectable}  4  {pre}  0\n" for port in PORTS)
+def fec(uncorrectable="0", pre="1.2e-8", post="0"):
+    text = HEAD + "".join(f"{port}  U  130,402  {uncorrectable}  4  {pre}  {post}\n" for port in PORTS)
     return judged(LinkFec(), PLAN, FecInputs(device="spine-01"), {"spine-01": {"fec": {"text": text}}})
 
 
@@ -28,11 +29,13 @@ def test_fec_within_and_over_its_limits():
     assert fec().state is State.PASS
     assert "3 uncorrectable" in fec(uncorrectable="3").text
     assert "3.00e-05" in fec(pre="3e-5").text
+    assert "post-FEC bit error ratio 1.00e-09, at most 1e-12" in fec(post="1e-9").text
     assert fec(pre="3e-5").place == "spine-01 E1/1 (Ethernet0)"
 
 
 def test_a_silent_counter_is_an_error_never_a_pass():
     assert fec(pre="N/A").state is State.ERROR
+    assert fec(post="N/A").state is State.ERROR
     assert (
         judged(LinkFec(), PLAN, FecInputs(device="spine-01"), {"spine-01": {"fec": {"text": HEAD}}}).state
         is State.ERROR
@@ -56,6 +59,49 @@ def test_light(power, state):
 def test_light_of_ethtool():
     text = "# eth0\n\tReceiver signal average optical power     : 0.7079 mW / -1.50 dBm\n"
     assert parse_light(text) == {"eth0": [-1.5]}
+
+
+def test_figures_beyond_a_threshold_are_said_with_their_side():
+    row = PM_ROW.replace("-16.003      False", "-16.003      True")
+    text = f"{PORTS[0]}:\n{PM_HEAD}{PM_ROW}{row}{PORTS[1]}: Transceiver performance monitoring not applicable\n"
+    result = judged(OpticsAlerts(), PLAN, DeviceInputs(device="spine-01"), {"spine-01": {"optics-pm": {"text": text}}})
+    assert result.state is State.FAIL
+    assert "Tx Power is -8.23 dBm, below its threshold" in result.text
+    assert len(result.parts) == 1
+    none = {"spine-01": {"optics-pm": {"text": f"{PORTS[0]}: Transceiver performance monitoring not applicable\n"}}}
+    assert judged(OpticsAlerts(), PLAN, DeviceInputs(device="spine-01"), none).state is State.SKIPPED
+    none["spine-01"]["optics-pm"]["text"] = "bash: show: command not found"
+    assert judged(OpticsAlerts(), PLAN, DeviceInputs(device="spine-01"), none).state is State.ERROR
+
+
+def flaps(fault, **limits):
+    site = SimulatedSite(PLAN, {("leaf-01", "carrier"): fault} if fault else {})
+    site.rounds = 2
+    check, inputs = LinkFlaps(), FlapInputs(fabric="fabric", **limits)
+    return judged(check, PLAN, inputs, check.collect(Context(PLAN, site, None), inputs))
+
+
+def test_a_link_that_flaps_is_named_with_both_ends():
+    def flapping(text, *, sample):
+        return text.replace("Ethernet256 1", "Ethernet256 3") if sample else text
+
+    assert flaps(None).state is State.PASS
+    assert flaps(flapping, most=2).state is State.PASS
+    result = flaps(flapping)
+    assert (result.state, result.text) == (
+        State.FAIL, "leaf-01 E1/33 - spine-01 E1/1: changed 2 times in 3 s, at most 0 are allowed"
+    )  # fmt: skip
+    assert "cable" in result.place
+    assert flaps(lambda t: t.replace("Ethernet256 1", "Ethernet256 9"), most_since_boot=5).state is State.FAIL
+
+
+def test_no_carrier_counter_on_either_end_is_an_error():
+    silent = dict.fromkeys([("leaf-01", "carrier"), ("spine-01", "carrier")], lambda _: "")
+    site = SimulatedSite(PLAN, silent)
+    site.rounds = 2
+    inputs = FlapInputs(fabric="fabric")
+    found = judged(LinkFlaps(), PLAN, inputs, LinkFlaps().collect(Context(PLAN, site, None), inputs))
+    assert found.state is State.ERROR
 
 
 class Reachable(SimulatedSite):
