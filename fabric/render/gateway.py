@@ -137,6 +137,7 @@ def _filtering(
         "statics": [block for item, s in shown for block in _blocks(item, s)],
         "marks": [(s.mark, s.label) for _, s in shown],
         "labels": [s.label for _, s in shown],
+        "longest_idle": max((s.exposure.idle_timeout_s for _, s in shown), default=0) or timeouts.DEFAULT_IDLE_S,
         "timeouts": [policy for _, s in shown for policy in _policies(s)],
     }
 

@@ -107,6 +107,9 @@ class Rig:
             self.ip("gw", "rule", "add", "pref", "500", "iif", "ex0", "fwmark", str(item.number), "lookup", table)
             self.ip("gw", "rule", "add", "pref", "600", "iif", item.bridge, "lookup", table)
         self.run("gw", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+        settings = gateway.render(self.plan, self.name)["sysctl.conf"].splitlines()
+        timers = [line.replace(" ", "") for line in settings if line.startswith("net.netfilter") and "timeout" in line]
+        self.run("gw", "sysctl", "-qw", *timers)
         done = subprocess.run(
             ["ip", "netns", "exec", self.ns("gw"), "nft", "-f", str(self.rules)],
             capture_output=True,
@@ -231,6 +234,9 @@ def test_loading_the_file_again_keeps_flows(rig: Rig) -> None:
     with _held(rig, "acme", OUTSIDE, 80, "10.1.0.1") as flow:
         rig.run("gw", "nft", "-f", str(rig.rules))
         assert _echo(flow) == "x"
+        # its own 120 s are gone with the old table; it gets the gateway's longest, not the kernel's five days
+        (entry,) = rig.run("gw", "conntrack", "-L", "-p", "tcp", "--state", "ESTABLISHED").splitlines()
+        assert 120 < int(entry.split()[2]) <= 600
 
 
 def test_a_flow_of_another_gateway_is_reset_at_once(rig: Rig) -> None:

@@ -1,9 +1,10 @@
 """A tester's stand in a lab: agents on nodes, each behind a veth of its own, speaking for addresses of the plan.
 
-The addresses are those of servers (for port forwards and static pairs: the stand takes the server's place), a free
-block of a tenant's subnet (for masquerade), and a block outside. While the stand is up, packets for them go to the
-agent and not to the node's kernel; a block is told to the fabric as the server's own service address is: by a static
-route of its leaves. `close` takes all of it back, and a stand begins with what one that was killed left behind.
+The addresses are those of servers (for port forwards and static pairs), a free block of a tenant's subnet (for
+masquerade), and a block outside. While the stand is up, packets for a block go to the agent; of those for a server's
+own address only what comes from the testers outside, or from the tenant's own public addresses, so that the server goes
+on working. A block is told to the fabric as a service address is: by a static route of the server's leaves. `close`
+takes all of it back, and a stand begins with what one that was killed left behind.
 """
 
 from __future__ import annotations
@@ -36,10 +37,8 @@ ip link add kvprobe0 mtu 1500 type veth peer name kvprobe1
 ip addr add {hop}/32 dev kvprobe1
 ip link set kvprobe0 up; ip link set kvprobe1 mtu 1500 up
 echo 0 > /proc/sys/net/ipv4/conf/kvprobe1/rp_filter
-for prefix in {prefixes}; do
-  ip route add $prefix dev kvprobe1 table {table}
-  ip rule add pref 1 to $prefix lookup {table}
-done
+for prefix in {prefixes}; do ip route add $prefix dev kvprobe1 table {table}; done
+for pair in {pairs}; do ip rule add pref 1 from ${{pair%,*}} to ${{pair#*,}} lookup {table}; done
 ip rule add pref 2 lookup local
 ip rule del pref 0
 echo 1 > /proc/sys/net/ipv4/ip_forward
@@ -190,7 +189,17 @@ class Stand:
     def _set_up(self, node: str, prefixes: list[str]) -> None:
         self._nodes.append(node)
         self._run(node, _DOWN.format(table=_TABLE))
-        self._run(node, _UP.format(hop=NEXT_HOP, prefixes=" ".join(prefixes), table=_TABLE))
+        pairs = [f"{source},{prefix}" for prefix in prefixes for source in self._sources(prefix)]
+        names = {"prefixes": " ".join(prefixes), "pairs": " ".join(pairs)}
+        self._run(node, _UP.format(hop=NEXT_HOP, table=_TABLE, **names))
+
+    def _sources(self, prefix: str) -> list[str]:
+        """Return whose packets for a prefix go to the agent: everybody's for a block, testers' for a server's own."""
+        if ipaddress.IPv4Network(prefix).prefixlen < 32:
+            return ["0.0.0.0/0"]
+        shown = [shown for tenant in self.plan.tenants.values() for shown in tenant.exposures]
+        public = dict.fromkeys(prefix for exposure in shown for prefix in exposure.public)
+        return [f"{NEXT_HOP}/32", str(OUTSIDE), *public]
 
     def _route(self, block: Block, *, add: bool = False) -> None:
         for leaf, vrf, hop in block.hops:

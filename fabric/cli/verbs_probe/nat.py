@@ -14,7 +14,7 @@ from fabric.cli.gateway_options import gateway_options, run_gateway_probe
 def command(**asked: Any) -> int:
     """Ask an exposure's NAT case by case: reach and no reach, ends, mapping, filtering, hairpin, RST, errors.
 
-    In a lab, of every exposure; while it runs, servers with a forward or a static pair are stood in for.
+    In a lab, of every exposure; testers stand on its servers and outside, and leave nothing behind.
 
     \b
     Examples:
