@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from fabric.problem import CouldNotRunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_SAY_EVERY_S = 20
 
 
 def say(text: str) -> None:
@@ -78,10 +81,31 @@ def publish(folder: Path, name: str) -> Path:
     return final
 
 
-def run_logged(command: Sequence[str], log: Path, cwd: Path | None = None) -> None:
-    """Run a build step with its output in a log; raise with the log's tail when it fails."""
-    with log.open("ab") as stream:
-        done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False)
-    if done.returncode:
+def run_logged(command: Sequence[str], log: Path, cwd: Path | None = None, lines: int = 0) -> None:
+    """Run a build step with its output in a log; raise with the log's tail when it fails.
+
+    With `lines`, about how many lines it prints in all, it says now and then how far it is.
+    """
+    with log.open("ab") as stream, subprocess.Popen(
+        command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
+    ) as process:  # fmt: skip
+        try:
+            _follow(process, log, lines)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
         tail = "\n    ".join(log.read_text(errors="replace").splitlines()[-12:])
-        raise CouldNotRunError(f"`{' '.join(command[:6])}` failed (exit {done.returncode}):\n    {tail}")
+        raise CouldNotRunError(f"`{' '.join(command[:6])}` failed (exit {process.returncode}):\n    {tail}")
+
+
+def _follow(process: subprocess.Popen[bytes], log: Path, lines: int) -> None:
+    started, before = time.monotonic(), log.read_bytes().count(b"\n")
+    while True:
+        try:
+            process.wait(_SAY_EVERY_S if lines else None)
+        except subprocess.TimeoutExpired:
+            share = min(99, 100 * (log.read_bytes().count(b"\n") - before) // lines)
+            say(f"{share} % after {time.monotonic() - started:.0f} s")
+        else:
+            return

@@ -34,6 +34,9 @@ _TOOLS = [
 ]
 _SOURCE = r"^linux-source-[0-9.]+$"
 
+# about how many lines the compilation prints, to say how far it is
+_LINES = 2150
+
 
 def options_text() -> str:
     """Return the option file of the kernel."""
@@ -83,7 +86,7 @@ def _build_in(work: Path) -> Path:
     configure(tree, log)
     jobs = os.cpu_count() or 1
     say(f"kernel: compiling with {jobs} jobs (6-9 minutes on two cores)")
-    run_logged(["nice", "make", "ARCH=um", f"-j{jobs}", "linux"], log, cwd=tree)
+    run_logged(["nice", "make", "ARCH=um", f"-j{jobs}", "linux"], log, cwd=tree, lines=_LINES)
     run_logged(["make", "-s", "ARCH=um", "modules.builtin", "modules.builtin.modinfo"], log, cwd=tree)
     return _keep(work, tree, f"{package} {version}")
 
