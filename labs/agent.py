@@ -38,6 +38,7 @@ class _Job:
         self.outputs = outputs
         self.stdin = stdin
         self.backlog = b""
+        self.fed = 0
         self.ending = False
         self.status: int | None = None
         self.value = b""
@@ -51,6 +52,7 @@ class Agent:
         self.selector = selectors.DefaultSelector()
         self.splitter = wire.Splitter()
         self.pending = bytearray()
+        self.taken = 0
         self.jobs: dict[int, _Job] = {}
         self.running = True
         os.set_blocking(channel, False)
@@ -97,6 +99,10 @@ class Agent:
             except OSError:
                 data = b""
             self.running = bool(data)
+            self.taken += len(data)
+            if self.taken >= wire.REPORT:
+                self.send({"op": "taken", "bytes": self.taken})
+                self.taken = 0
             for message in self.splitter.feed(data):
                 self._handle(message)
 
@@ -130,12 +136,19 @@ class Agent:
 
     def _to_job(self, job: _Job, message: wire.Message) -> None:
         op = message["op"]
-        if op == "stdin" and job.stdin is not None:
+        if op == "stdin":
             job.backlog += wire.unpack(message["data"])
             self._feed(job)
         elif op == "eof":
             job.ending = True
             self._feed(job)
+        elif op == "hold":
+            for fd in job.outputs:
+                self._forget(fd)
+        elif op == "resume":
+            for fd in job.outputs:
+                self._forget(fd)
+                self._register_output(job, fd)
         elif op == "resize" and job.stdin is not None:
             size = struct.pack("HHHH", message["rows"], message["columns"], 0, 0)
             fcntl.ioctl(job.stdin, termios.TIOCSWINSZ, size)
@@ -193,7 +206,14 @@ class Agent:
         if job.stdin is not None:
             os.set_blocking(job.stdin, False)
         for fd in job.outputs:
-            self.selector.register(fd, selectors.EVENT_READ, lambda fd, _m, job=job: self._on_output(job, fd))
+            self._register_output(job, fd)
+
+    def _register_output(self, job: _Job, fd: int) -> None:
+        self.selector.register(fd, selectors.EVENT_READ, lambda fd, _m: self._on_output(job, fd))
+
+    def _forget(self, fd: int) -> None:
+        if fd in self.selector.get_map():
+            self.selector.unregister(fd)
 
     def _on_output(self, job: _Job, fd: int) -> None:
         try:
@@ -216,21 +236,33 @@ class Agent:
     def _feed(self, job: _Job, *_: int) -> None:
         fd = job.stdin
         if fd is None:
+            job.fed, job.backlog = job.fed + len(job.backlog), b""
+            self._tell_fed(job)
             return
         try:
             while job.backlog:
-                job.backlog = job.backlog[os.write(fd, job.backlog[:_CHUNK]) :]
+                written = os.write(fd, job.backlog[:_CHUNK])
+                job.backlog = job.backlog[written:]
+                job.fed += written
         except BlockingIOError:
+            self._tell_fed(job)
             if fd not in self.selector.get_map():
                 self.selector.register(fd, selectors.EVENT_WRITE, lambda _fd, _m: self._feed(job))
             return
         except OSError:
+            job.fed += len(job.backlog)
             job.backlog, job.ending = b"", True  # the program does not read any more
-        if fd in self.selector.get_map():
-            self.selector.unregister(fd)
+        self._tell_fed(job)
+        self._forget(fd)
         if job.ending:
             os.close(fd)
             job.stdin = None
+
+    def _tell_fed(self, job: _Job) -> None:
+        """Tell the sender how much of its input the program has been given, so that it may send more."""
+        if job.fed:
+            self.send({"id": job.ident, "op": "fed", "bytes": job.fed})
+            job.fed = 0
 
     def _finish_if_done(self, job: _Job) -> None:
         """Answer when the program has ended and its output is read; a daemon that keeps the pipe does not hold it."""
@@ -239,8 +271,7 @@ class Agent:
         self._drain(job)
         del self.jobs[job.ident]
         for fd in [*job.outputs, *([] if job.stdin is None else [job.stdin])]:
-            if fd in self.selector.get_map():
-                self.selector.unregister(fd)
+            self._forget(fd)
             os.close(fd)
         if job.value:
             self.send({"id": job.ident, **json.loads(job.value)})

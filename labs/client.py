@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _CHUNK = 16384
+# bytes of input that a program may have been sent and not yet read
+_UNREAD = 1 << 20
+# answers that may wait for a paced reader before the connection is not read any further
+_PACED_ANSWERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +65,31 @@ class Done:
 class Process:
     """A program running in a node."""
 
-    def __init__(self, lab: Running, ident: int, node: str, argv: Sequence[str]) -> None:
+    def __init__(self, lab: Running, ident: int, node: str, argv: Sequence[str], paced: bool = False) -> None:
         self._lab = lab
         self._ident = ident
         self.node = node
         self.argv = tuple(argv)
+        self._paced = paced
         self._answers: queue.SimpleQueue[wire.Message] = queue.SimpleQueue()
         self._parts: dict[int, list[bytes]] = {1: [], 2: []}
         self._rc: int | None = None
+        self._unread = 0
+        self._ended = False
+        self._read_on = threading.Condition()
 
     def take(self, message: wire.Message) -> None:
         """Take an answer of the lab (called by the reading thread)."""
-        self._answers.put(message)
+        op = message["op"]
+        if op in {"fed", "exit", "error", "gone"}:
+            with self._read_on:
+                self._unread -= message.get("bytes", 0)
+                self._ended |= op != "fed"
+                self._read_on.notify_all()
+        if op != "fed":
+            self._answers.put(message)
+        while op == "out" and self._paced and self._answers.qsize() > _PACED_ANSWERS:
+            time.sleep(0.01)
 
     def messages(self, timeout_s: float | None = None) -> Iterator[wire.Message]:
         """Yield answers as they come, to the end. Raises TimeoutError when none comes for `timeout_s`."""
@@ -127,9 +145,15 @@ class Process:
         return Done(self.node, self.argv, -1 if self._rc is None else self._rc, out, err)
 
     def write(self, data: bytes) -> None:
-        """Write to its standard input."""
+        """Write to its standard input; waits while it does not read."""
         for start in range(0, len(data), _CHUNK):
-            self._lab.send({"id": self._ident, "op": "stdin", "data": wire.pack(data[start : start + _CHUNK])})
+            part = data[start : start + _CHUNK]
+            with self._read_on:
+                self._read_on.wait_for(lambda: self._ended or self._unread < _UNREAD)
+                self._unread += len(part)
+            if self._ended:
+                return
+            self._lab.send({"id": self._ident, "op": "stdin", "data": wire.pack(part)})
 
     def close_stdin(self) -> None:
         """End its standard input."""
@@ -179,11 +203,18 @@ class Running:
 
     # -- programs
 
-    def start(self, node: str, argv: Sequence[str], tty: bool = False, env: dict[str, str] | None = None) -> Process:
-        """Start a program in a node (in the machine itself when `node` is empty) and return at once."""
+    def start(
+        self, node: str, argv: Sequence[str], tty: bool = False, env: dict[str, str] | None = None, paced: bool = False
+    ) -> Process:
+        """Start a program in a node (in the machine itself when `node` is empty) and return at once.
+
+        `paced` holds the program when nobody takes what it prints (for copying it to a pipe); else all is kept here.
+        Raises CouldNotRunError for a node that is none.
+        """
         if node and not self.lab.has(node):
             raise CouldNotRunError(f"lab {self.name} has no node {node}")
-        return self._request(node, argv, {"op": "exec", "node": node, "argv": list(argv), "tty": tty, "env": env or {}})
+        message = {"op": "exec", "node": node, "argv": list(argv), "tty": tty, "env": env or {}}
+        return self._request(node, argv, message, paced)
 
     def run(self, node: str, argv: Sequence[str], stdin: bytes = b"", timeout_s: float = 60) -> Done:
         """Run a program in a node to its end. Raises TimeoutError when it is silent for `timeout_s` seconds."""
@@ -219,17 +250,20 @@ class Running:
 
     def stop(self) -> None:
         """End the lab and wait until nothing is left of it."""
-        self.send({"id": 0, "op": "stop"})
-        handle = (self.folder / "alive").open("rb")
-        _wait_released(handle.fileno())
-        handle.close()
+        try:
+            handle = (self.folder / "alive").open("rb")
+        except FileNotFoundError:
+            return  # it has ended by itself
+        with handle:
+            self.send({"id": 0, "op": "stop"})
+            _wait_released(handle.fileno())
         self.close()
 
     # -- messages
 
-    def _request(self, node: str, argv: Sequence[str], message: wire.Message) -> Process:
+    def _request(self, node: str, argv: Sequence[str], message: wire.Message, paced: bool = False) -> Process:
         ident = next(self._numbers)
-        process = Process(self, ident, node, argv)
+        process = Process(self, ident, node, argv, paced)
         self._waiting[ident] = process
         if self._gone:
             process.take({"op": "gone", "text": self._gone})

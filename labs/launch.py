@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _BOOT_S = 60
+_LLDP_S = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +89,11 @@ def _bring_up(running: Running, engine: str, started: float, timeout_s: float, s
     seconds |= {"links": made["links_s"], "nodes": made["nodes_s"]}
     say(f"nodes up after {time.monotonic() - started:.1f} s; waiting for FRR to converge")
     settled = running.call("converge", timeout_s=timeout_s)
-    seconds |= {"converge": settled["seconds"], "total": round(time.monotonic() - started, 2)}
+    cabled = running.call("cabled", timeout_s=_LLDP_S)
+    seconds |= {"converge": settled["seconds"], "lldp": cabled["seconds"]}
+    seconds["total"] = round(time.monotonic() - started, 2)
     state.write_facts(running.folder, seconds=seconds, complaints=made["complaints"])
-    return Started(running, seconds, tuple(made["complaints"]), tuple(settled["missing"]))
+    return Started(running, seconds, tuple(made["complaints"]), tuple(settled["missing"] + cabled["missing"]))
 
 
 def _copy_files(lab: Lab, files: Path, share: Path) -> None:

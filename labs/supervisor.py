@@ -20,9 +20,16 @@ from typing import TYPE_CHECKING
 
 from labs import engines, state, wire
 from labs.machine import Options
+from labs.outbox import Outbox
 
 if TYPE_CHECKING:
     from labs.machine import Machine
+
+
+# bytes of one tool that may wait here for the agent before that tool is not read from
+_FOR_AGENT = 1 << 18
+# bytes that may wait here for a tool: above the first its programs' output is held, below the second it goes on
+_FOR_TOOL, _FOR_TOOL_AGAIN = 1 << 22, 1 << 20
 
 
 class _Client:
@@ -33,6 +40,7 @@ class _Client:
         self.splitter = wire.Splitter()
         self.pending = bytearray()
         self.requests: dict[int, int] = {}
+        self.held = False
 
 
 class Supervisor:
@@ -43,7 +51,7 @@ class Supervisor:
         self.machine = machine
         self.selector = selectors.DefaultSelector()
         self.agent_splitter = wire.Splitter()
-        self.agent_pending = bytearray()
+        self.outbox = Outbox()
         self.clients: list[_Client] = []
         self.owners: dict[int, tuple[_Client, int]] = {}
         self.counter = 0
@@ -62,17 +70,37 @@ class Supervisor:
     def serve(self) -> None:
         """Carry messages until the lab is stopped, its lease ends, or the machine dies."""
         while self.running:
-            agent = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.ready and self.agent_pending else 0)
+            agent = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.ready and self.outbox.may_send() else 0)
             self.selector.modify(self.machine.channel, agent, self._on_agent)
             for client in self.clients:
-                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.pending else 0)
-                self.selector.modify(client.sock, wanted, (self._on_client, client))
+                self._hold_or_resume(client)
+                self._listen_to(client)
             for key, mask in self.selector.select():
                 if isinstance(key.data, tuple):
                     key.data[0](key.data[1], mask)
                 else:
                     key.data(mask)
         self._farewell()
+
+    def _hold_or_resume(self, client: _Client) -> None:
+        """Stop the output of a tool's programs while that tool does not read what it was sent."""
+        waiting = len(client.pending)
+        if waiting < _FOR_TOOL_AGAIN if client.held else waiting > _FOR_TOOL:
+            client.held = not client.held
+            for number in client.requests.values():
+                self.outbox.put(client, {"id": number, "op": "hold" if client.held else "resume"})
+
+    def _listen_to(self, client: _Client) -> None:
+        wanted = selectors.EVENT_WRITE if client.pending else 0
+        if self.outbox.waiting(client) < _FOR_AGENT:
+            wanted |= selectors.EVENT_READ
+        known = client.sock in self.selector.get_map()
+        if wanted and known:
+            self.selector.modify(client.sock, wanted, (self._on_client, client))
+        elif wanted:
+            self.selector.register(client.sock, wanted, (self._on_client, client))
+        elif known:
+            self.selector.unregister(client.sock)
 
     def stop(self, reason: str) -> None:
         """End the loop; `reason` is what the tools are told."""
@@ -85,7 +113,7 @@ class Supervisor:
         channel = self.machine.channel
         try:
             if mask & selectors.EVENT_WRITE:
-                del self.agent_pending[: channel.send(self.agent_pending[:32768])]
+                self.outbox.send(channel.send)
             if mask & selectors.EVENT_READ:
                 data = channel.recv(65536)
                 if not data:
@@ -102,6 +130,9 @@ class Supervisor:
             self.ready = True
             state.write_facts(self.folder, ready=time.time())
             return
+        if message.get("op") == "taken":
+            self.outbox.taken(int(message["bytes"]))
+            return
         client, ident = self.owners.get(message.get("id", 0), (None, 0))
         if client is None:
             return
@@ -109,9 +140,6 @@ class Supervisor:
             del self.owners[message["id"]]
             client.requests.pop(ident, None)
         client.pending += wire.encode({**message, "id": ident})
-
-    def _to_agent(self, message: wire.Message) -> None:
-        self.agent_pending += wire.encode(message)
 
     def _on_death(self, _mask: int) -> None:
         code = self.machine.process.wait()
@@ -130,7 +158,6 @@ class Supervisor:
         sock.setblocking(False)
         client = _Client(sock)
         self.clients.append(client)
-        self.selector.register(sock, selectors.EVENT_READ, (self._on_client, client))
 
     def _on_client(self, client: _Client, mask: int) -> None:
         try:
@@ -160,9 +187,9 @@ class Supervisor:
             self.counter += 1
             client.requests[ident] = self.counter
             self.owners[self.counter] = (client, ident)
-            self._to_agent({**message, "id": self.counter})
+            self.outbox.put(client, {**message, "id": self.counter})
         elif ident in client.requests:
-            self._to_agent({**message, "id": client.requests[ident]})
+            self.outbox.put(client, {**message, "id": client.requests[ident]})
 
     def _drop_lease(self) -> None:
         for key in list(self.selector.get_map().values()):
@@ -175,7 +202,7 @@ class Supervisor:
         client.sock.close()
         self.clients.remove(client)
         for number in client.requests.values():
-            self._to_agent({"id": number, "op": "signal", "signal": signal.SIGKILL})
+            self.outbox.put(client, {"id": number, "op": "signal", "signal": signal.SIGKILL})
             self.owners.pop(number, None)
 
     def _farewell(self) -> None:

@@ -3,8 +3,12 @@
 A line is what survives every carrier used here: a Unix socket, a socket pair, and a VM's serial line.
 
 Requests carry an `id` chosen by the sender. `exec` starts a program (in a node, or in the machine itself when `node` is
-empty), `stdin`, `eof`, `resize` and `signal` go to it; `call` runs one of the lab's own functions. Answers: `out`
-(fd 1 or 2), then `exit` with `rc`; or `note`s, then `return` with `value`, or `error` with `text`.
+empty); `stdin`, `eof`, `resize`, `signal`, and `hold` and `resume` (its output) go to it. `call` runs one of the lab's
+own functions. Answers: `out` (fd 1 or 2) and `fed` (bytes of its input that a program was given), then `exit` with
+`rc`; or `note`s, then `return` with `value`, or `error` with `text`.
+
+The agent says `taken` with the number of bytes that it has read, and nobody may have sent it more than WINDOW beyond
+that: the serial line of User Mode Linux goes deaf for good once its 4 KB of unread input are full.
 """
 
 from __future__ import annotations
@@ -14,6 +18,11 @@ import json
 from typing import Any
 
 Message = dict[str, Any]
+
+# bytes on their way to the agent at any time; below the 3968 at which Linux throttles a terminal
+WINDOW = 3072
+# the agent reports what it has read in steps of this size, so that a report is worth its own bytes
+REPORT = 1024
 
 
 def encode(message: Message) -> bytes:

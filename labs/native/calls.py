@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from labs import converge, model, status
-from labs.native import bringup, faults, nodes
+from labs.native import bringup, faults, lldp, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def up() -> dict[str, Any]:
     lab = _lab()
     nodes.make_links(lab)
     linked = time.monotonic()
-    children = {node.name: _start(node) for node in lab.nodes}
+    children = {node.name: _start(lab, node) for node in lab.nodes}
     nodes.remember({name: pid for name, (pid, _) in children.items()})
     complaints, dead = [], []
     for name, (_, pipe) in children.items():
@@ -54,8 +54,11 @@ def up() -> dict[str, Any]:
     }
 
 
-def _start(node: model.Node) -> tuple[int, int]:
-    """Fork the process of a node: it brings the node up, reports on a pipe, and stays to hold the namespaces."""
+def _start(lab: model.Lab, node: model.Node) -> tuple[int, int]:
+    """Fork the process of a node: it brings the node up, reports on a pipe, and stays to hold the namespaces.
+
+    LLDP comes after the report: nobody waits for it, and `cabled` says whether it works.
+    """
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid:
@@ -72,6 +75,7 @@ def _start(node: model.Node) -> tuple[int, int]:
     try:
         os.write(write_end, json.dumps(answer).encode())
         os.close(write_end)
+        lldp.start(lab, node)
         nodes.hold()
     finally:
         os._exit(1)
@@ -84,6 +88,12 @@ def wait_converged(timeout_s: float) -> dict[str, Any]:
     return {"seconds": round(seconds, 2), "missing": missing}
 
 
+def wait_cabled(timeout_s: float) -> dict[str, Any]:
+    """Wait until LLDP sees every cable of the lab from both ends; returns seconds and what is still missing."""
+    seconds, missing = lldp.wait(_lab(), timeout_s)
+    return {"seconds": round(seconds, 2), "missing": missing}
+
+
 def show_status() -> dict[str, Any]:
     """Return what a network engineer asks first, and what differs from the plan."""
     return status.collect(_lab())
@@ -92,6 +102,7 @@ def show_status() -> dict[str, Any]:
 _CALLS: dict[str, Callable[..., Any]] = {
     "up": up,
     "converge": wait_converged,
+    "cabled": wait_cabled,
     "status": show_status,
     "impair": faults.impair,
     "cut": faults.cut,

@@ -36,7 +36,7 @@ def start(state: Path, options: Options) -> Machine:
     ours, theirs = socket.socketpair()
     script = Path(__file__).with_name("init.sh")
     environment = {
-        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/root",
         "TERM": os.environ.get("TERM", "dumb"),
         "LANG": "C.UTF-8",

@@ -39,7 +39,7 @@ mount -t hostfs -o "hostfs=$share" none /lab
 [ -n "$pycache" ] && mkdir -p /mnt/pycache && mount -t hostfs -o "hostfs=$pycache" none /mnt/pycache && export PYTHONPYCACHEPREFIX=/mnt/pycache
 # only our own packages: what is installed beside them on the host was made for another Python
 for package in labs fabric validators; do ln -sfn /mnt/code/$package /opt/kvfabric/$package; done
-export PYTHONPATH=/opt/kvfabric
+export PYTHONPATH=/opt/kvfabric PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ip link set lo up
 hostname lab
 # every new namespace would else get gre0, tunl0 and friends

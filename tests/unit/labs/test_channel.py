@@ -1,0 +1,132 @@
+"""The channel between tools and agent: lanes and window, then the real supervisor and agent on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from labs import outbox, state, wire
+from labs.client import Running
+from labs.machine import Machine, code_folder
+from labs.model import End, Lab, Link, Node
+from labs.native import lldp
+from labs.supervisor import Supervisor
+
+pytestmark = pytest.mark.unit
+
+
+def test_no_more_than_the_window_is_underway():
+    box = outbox.Outbox()
+    box.put("a", {"op": "stdin", "data": "x" * 10_000})
+    sent = bytearray()
+    box.send(lambda part: sent.extend(part) or len(part))
+    assert len(sent) == wire.WINDOW
+    assert not box.may_send()
+    box.taken(1000)
+    box.send(lambda part: sent.extend(part) or len(part))
+    assert len(sent) == wire.WINDOW + 1000
+    while not box.may_send():
+        box.taken(1024)
+        box.send(lambda part: sent.extend(part) or len(part))
+        if sent.endswith(b"\n"):
+            break
+    assert wire.Splitter().feed(bytes(sent)) == [{"op": "stdin", "data": "x" * 10_000}]
+
+
+def test_lanes_take_turns():
+    box = outbox.Outbox()
+    for number in range(3):
+        box.put("busy", {"n": number})
+    box.put("late", {"n": "late"})
+    assert box.waiting("late") == len(b'{"n":"late"}\n')
+    sent = bytearray()
+    box.send(lambda part: sent.extend(part) or len(part))
+    assert [m["n"] for m in wire.Splitter().feed(bytes(sent))] == [0, "late", 1, 2]
+    assert box.waiting("busy") == box.waiting("late") == 0
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """A supervisor and an agent of this machine, without any node."""
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path))
+    folder, alive = state.create("here")
+    (folder / "share" / "lab.json").write_text(Lab("here", (), ()).to_json())
+    ours, theirs = socket.socketpair()
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "labs.agent", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+        env={**os.environ, "PYTHONPATH": str(code_folder())}, start_new_session=True,
+    )  # fmt: skip
+    theirs.close()
+    lease_read, lease_write = os.pipe()
+    supervisor = Supervisor(folder, Machine(agent, ours), lease_read)
+    thread = threading.Thread(target=supervisor.serve)
+    thread.start()
+    running = Running(folder)
+    running.client_bytes = lambda: max(len(client.pending) for client in supervisor.clients)
+    yield running
+    os.close(lease_write)
+    thread.join(10)
+    assert not thread.is_alive()
+    agent.kill()
+    agent.wait()
+    ours.close()
+    os.close(alive)
+    running.close()
+
+
+def test_a_mebibyte_goes_in_and_comes_back(lab):
+    data = os.urandom(1 << 20)
+    assert lab.run("", ["cat"], stdin=data).stdout == data
+    assert lab.run("", ["true"]).rc == 0
+
+
+def test_one_long_input_does_not_hold_up_another_tool(lab):
+    hog = lab.start("", ["sh", "-c", "sleep 3; cat >/dev/null"])
+    writer = threading.Thread(target=hog.write, args=(bytes(8 << 20),), daemon=True)
+    writer.start()
+    time.sleep(0.3)
+    assert writer.is_alive()  # the program has not read, so the writer waits
+    with Running(lab.folder) as other:
+        assert other.run("", ["echo", "here"], timeout_s=2).out == "here\n"
+    hog.kill()
+    writer.join(5)
+    assert not writer.is_alive()
+
+
+def test_a_program_that_does_not_read_ends_as_it_likes(lab):
+    assert lab.run("", ["true"], stdin=bytes(4 << 20)).rc == 0
+
+
+def test_a_paced_program_waits_for_its_reader(lab):
+    process = lab.start("", ["sh", "-c", "head -c 40000000 /dev/zero; echo done >&2"], paced=True)
+    time.sleep(1.5)
+    assert process._answers.qsize() < 100
+    assert lab.client_bytes() < 6 << 20
+    done = process.wait(10)
+    assert len(done.stdout) == 40_000_000
+    assert done.err == "done\n"
+
+
+def test_lldp_speaks_the_names_of_the_plan():
+    text = lldp.config(Node("leaf-01", "leaf"), ["Ethernet0", "Ethernet8"])
+    assert "system hostname leaf-01" in text
+    assert "interface pattern Ethernet0,Ethernet8" in text
+    assert "portidsubtype ifname" in text
+
+
+def test_a_cable_that_lldp_does_not_see_is_named():
+    lab = Lab("x", (Node("a", "leaf"), Node("b", "spine")), (Link("l", End("a", "e0"), End("b", "e1")),))
+    said = (
+        '{"lldp":[{"interface":[{"name":"e0","chassis":[{"name":[{"value":"b"}]}],'
+        '"port":[{"id":[{"type":"ifname","value":"e1"}]}]}]}]}'
+    )
+    seen = {"a": lldp.parse(said), "b": {}}
+    assert lldp.missing(lab, seen) == ["b: LLDP on e1 sees nobody, not a e0"]
+    assert lldp.missing(lab, {"a": {"e0": ("c", "e9")}}) == ["a: LLDP on e0 sees c e9, not b e1"]
+    assert lldp.parse("no daemon") == {}
