@@ -7,6 +7,7 @@ with attach("xoc-256") as lab:
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import shutil
@@ -194,6 +195,8 @@ class Running:
 
     def close(self) -> None:
         """End the connection; what it had running in the lab is killed, the lab stays."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the reading thread, which a close alone does not
         self._socket.close()
 
     @property
@@ -250,14 +253,11 @@ class Running:
 
     def stop(self) -> None:
         """End the lab and wait until nothing is left of it."""
-        try:
-            handle = (self.folder / "alive").open("rb")
-        except FileNotFoundError:
-            return  # it has ended by itself
-        with handle:
+        with contextlib.suppress(FileNotFoundError), (self.folder / "alive").open("rb") as handle:
             self.send({"id": 0, "op": "stop"})
             _wait_released(handle.fileno())
         self.close()
+        state.deaths(self.name)  # of a supervisor that was killed the folder is left
 
     # -- messages
 

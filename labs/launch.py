@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError, InputError, Problem
@@ -20,7 +21,6 @@ from labs.model import Lab, faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 _BOOT_S = 60
 _LLDP_S = 30
@@ -43,13 +43,15 @@ class Started:
 
 def launch(
     lab: Lab,
-    files: Path,
+    files: Path | Callable[[Path], None],
     engine: str = "",
     options: Options | None = None,
     timeout_s: float = 90,
     say: Callable[[str], None] = lambda _text: None,
 ) -> Started:
     """Start a lab from a folder with one folder of files a node; it ends with the calling process until `commit`.
+
+    `files` may also be a function that writes such a folder: it is then written into the lab's own, and goes with it.
 
     Raises InputError for a lab that cannot be built, CouldNotRunError when the engine or a node fails; nothing stays.
     """
@@ -60,7 +62,7 @@ def launch(
     folder, alive = state.create(lab.name)
     lease_read, lease_write = os.pipe()
     try:
-        _copy_files(lab, files, folder / "share")
+        _place_files(lab, files, folder / "share")
         supervisor = _supervise(folder, chosen, lease_read, alive, options or Options())
         running = _connect(folder, supervisor)
     except BaseException:
@@ -96,15 +98,20 @@ def _bring_up(running: Running, engine: str, started: float, timeout_s: float, s
     return Started(running, seconds, tuple(made["complaints"]), tuple(settled["missing"] + cabled["missing"]))
 
 
-def _copy_files(lab: Lab, files: Path, share: Path) -> None:
+def _place_files(lab: Lab, files: Path | Callable[[Path], None], share: Path) -> None:
     (share / "lab.json").write_text(lab.to_json())
     (share / "results").mkdir()
-    for node in lab.nodes:
-        source = files / (node.files or node.name)
-        if not source.is_dir():
-            text = f"has no folder of rendered files: {source}"
-            raise InputError([Problem("lab.files", node.name, text, fix="`kvfabric render SITE --out DIR` first")])
-        shutil.copytree(source, share / "nodes" / (node.files or node.name))
+    source, target = (files if isinstance(files, Path) else share / "nodes"), share / "nodes"
+    if not isinstance(files, Path):
+        files(target)
+    names = dict.fromkeys(node.files or node.name for node in lab.nodes)
+    if absent := [name for name in names if not (source / name).is_dir()]:
+        fix = "`kvfabric render SITE --out DIR` first"
+        text = f"no folder of rendered files below {source}"
+        raise InputError([Problem("lab.files", name, text, fix=fix) for name in absent])
+    if source != target:
+        for name in names:
+            shutil.copytree(source / name, target / name)
 
 
 def _supervise(folder: Path, engine: str, lease: int, alive: int, options: Options) -> subprocess.Popen[bytes]:
@@ -138,4 +145,4 @@ def _settle(folder: Path) -> None:
     deadline = time.monotonic() + 5
     while folder.exists() and state.is_alive(folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    shutil.rmtree(folder, ignore_errors=True)
+    state.remove(folder)

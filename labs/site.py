@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labs import launch, outside
@@ -12,6 +10,7 @@ from labs import slice as slicing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from fabric.plan import Plan
     from fabric.render.writer import Written
@@ -35,10 +34,7 @@ def start(
 
     plan = load_plan(site)
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
-    with tempfile.TemporaryDirectory(prefix="kvfabric-lab-") as work:
-        folder = Path(work) / "files"
-        write_files(plan, lab, folder)
-        return launch.launch(lab, folder, engine, options, say=say)
+    return launch.launch(lab, lambda folder: write_files(plan, lab, folder), engine, options, say=say)
 
 
 def write_files(plan: Plan, lab: Lab, folder: Path, instead: Mapping[str, dict[str, str]] | None = None) -> Written:

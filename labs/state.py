@@ -1,17 +1,17 @@
 """Where running labs are kept: one folder each, removed by its supervisor, or by whoever finds it dead.
 
 A lab is alive exactly while its supervisor holds a lock on `alive`; a lock cannot outlive its process, so nothing here
-trusts a process number.
+trusts a process number. Of a lab that died by itself a note is kept, `NAME.died`, until somebody has been told.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import re
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # a Unix socket's path holds 107 bytes, and the folder is part of it
 _LONGEST_PATH = 90
+_DIED, _GONE = ".died", ".gone-"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 
 
@@ -37,7 +38,7 @@ def state_root() -> Path:
     return Path(os.environ.get("XDG_RUNTIME_DIR") or home) / "kvfabric"
 
 
-@contextmanager
+@contextlib.contextmanager
 def _locked_root() -> Iterator[Path]:
     root = state_root()
     root.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,8 @@ def is_alive(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # shared, so that two who ask at once do not take each other for the supervisor
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
@@ -64,19 +66,40 @@ def is_alive(folder: Path) -> bool:
     return False
 
 
-def sweep() -> list[str]:
-    """Remove what labs left behind whose supervisor died; returns their names."""
-    if not state_root().is_dir():
-        return []
-    with _locked_root() as root:
-        return _sweep(root)
-
-
-def _sweep(root: Path) -> list[str]:
-    dead = [path for path in root.iterdir() if path.is_dir() and not is_alive(path)]
-    for path in dead:
+def _sweep(root: Path) -> None:
+    """Remove what labs left behind whose supervisor died, and note it."""
+    for path in [path for path in root.iterdir() if path.is_dir() and not is_alive(path)]:
         shutil.rmtree(path, ignore_errors=True)
-    return [path.name for path in dead]
+        if not path.name.startswith(_GONE):
+            note_death(path, "its supervisor was killed")
+
+
+def remove(folder: Path) -> None:
+    """Remove a lab's folder: at once for those who look, in its own time on disk."""
+    with _locked_root() as root, contextlib.suppress(FileNotFoundError):
+        gone = folder.rename(root / f"{_GONE}{folder.name}-{os.getpid()}")
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def note_death(folder: Path, why: str) -> None:
+    """Keep, beside a lab's folder, why it died."""
+    replace_file(folder.with_name(folder.name + _DIED), why)
+
+
+def deaths(name: str = "") -> dict[str, str]:
+    """Return name -> why of the labs that died by themselves (of one of them), once: what is told is forgotten.
+
+    Whatever they left behind is removed by then.
+    """
+    if not state_root().is_dir():
+        return {}
+    with _locked_root() as root:
+        _sweep(root)
+        notes = [path for path in sorted(root.glob(f"*{_DIED}")) if name in {"", path.name.removesuffix(_DIED)}]
+        told = {path.name.removesuffix(_DIED): path.read_text() for path in notes}
+        for path in notes:
+            path.unlink()
+    return told
 
 
 def create(name: str) -> tuple[Path, int]:
@@ -97,9 +120,10 @@ def create(name: str) -> tuple[Path, int]:
             raise InputError(
                 [Problem("lab.running", f"lab {name}", text, fix="`kvfabric lab down`, or another --name")]
             )
+        root.joinpath(name + _DIED).unlink(missing_ok=True)
         folder.mkdir(mode=0o700)
         handle = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX)  # somebody who asks whether it is alive may hold it for a moment
         (folder / "share").mkdir()
         return folder, handle
 
@@ -107,20 +131,30 @@ def create(name: str) -> tuple[Path, int]:
 def running() -> list[Path]:
     """Return the folders of the labs that are alive."""
     root = state_root()
-    return sorted(path for path in root.iterdir() if path.is_dir() and is_alive(path)) if root.is_dir() else []
+    folders = (
+        [path for path in root.iterdir() if path.is_dir() and not path.name.startswith(_GONE)] if root.is_dir() else []
+    )
+    return sorted(path for path in folders if is_alive(path))
 
 
 def find(name: str = "") -> Path:
-    """Return the folder of a running lab; without a name, of the only one. Raises InputError."""
+    """Return the folder of a running lab; without a name, of the only one.
+
+    Raises InputError when there is none or more than one, CouldNotRunError when it has died.
+    """
     labs = running()
     chosen = [path for path in labs if not name or path.name == name]
     if len(chosen) == 1:
         return chosen[0]
     there = ", ".join(path.name for path in labs)
-    if not chosen:
-        subject, text = f"lab {name}".strip(), f"not running; running: {there}" if there else "no lab is running"
-        raise InputError([Problem("lab.absent", subject, text, fix="`kvfabric lab up SITE`")])
-    raise InputError([Problem("lab.which", "lab", f"more than one is running: {there}", fix="say which with --name")])
+    if chosen:
+        fix = "say which with --name"
+        raise InputError([Problem("lab.which", "lab", f"more than one is running: {there}", fix=fix)])
+    if dead := deaths(name):
+        words = "\n".join(f"lab {name} is dead: {why}" for name, why in dead.items())
+        raise CouldNotRunError(f"{words}\nwhat it left is removed; `kvfabric lab up SITE` starts it anew")
+    subject, text = f"lab {name}".strip(), f"not running; running: {there}" if there else "no lab is running"
+    raise InputError([Problem("lab.absent", subject, text, fix="`kvfabric lab up SITE`")])
 
 
 def write_facts(folder: Path, **facts: Any) -> None:

@@ -10,9 +10,9 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -58,6 +58,8 @@ class Supervisor:
         self.running = True
         self.ready = False
         self.reason = "stopped"
+        self.leased = True
+        self.died = False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "control.sock"))
         self.listener.listen(16)
@@ -117,7 +119,7 @@ class Supervisor:
             if mask & selectors.EVENT_READ:
                 data = channel.recv(65536)
                 if not data:
-                    self.stop("the machine closed its channel")
+                    self._on_death(0)
                 for message in self.agent_splitter.feed(data):
                     self._from_agent(message)
         except BlockingIOError:
@@ -142,11 +144,16 @@ class Supervisor:
         client.pending += wire.encode({**message, "id": ident})
 
     def _on_death(self, _mask: int) -> None:
-        code = self.machine.process.wait()
+        """The machine has ended, or its agent has, which is about to be its end."""
+        try:
+            end = f"the machine ended (exit {self.machine.process.wait(timeout=5)})"
+        except subprocess.TimeoutExpired:
+            end = "the machine's agent ended"
+        tail: list[str] = []
         with contextlib.suppress(OSError):
             tail = (self.folder / "console.log").read_text(errors="replace").splitlines()[-12:]
-            self.stop("\n  ".join([f"the machine ended (exit {code})", *tail]))
-        self.running = False
+        self.stop("\n  ".join([end, *tail]))
+        self.died = True
 
     def _on_lease(self, _mask: int) -> None:
         self.stop("the tool that started the lab has ended")
@@ -192,6 +199,7 @@ class Supervisor:
             self.outbox.put(client, {**message, "id": client.requests[ident]})
 
     def _drop_lease(self) -> None:
+        self.leased = False
         for key in list(self.selector.get_map().values()):
             if key.data == self._on_lease:
                 self.selector.unregister(key.fileobj)
@@ -216,28 +224,24 @@ class Supervisor:
 
 def main(arguments: list[str]) -> None:
     """Own the lab of a state folder from its birth to its end."""
-    folder, engine, lease, _alive, options = (
-        Path(arguments[0]),
-        arguments[1],
-        int(arguments[2]),
-        arguments[3],
-        arguments[4],
-    )
-    machine = None
+    folder, engine, lease, options = Path(arguments[0]), arguments[1], int(arguments[2]), json.loads(arguments[4])
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    machine = supervisor = None
     try:
-        machine = engines.load(engine).start(folder, Options(**json.loads(options)))
+        machine = engines.load(engine).start(folder, Options(**options))
         state.write_facts(
             folder, engine=engine, supervisor=os.getpid(), machine=machine.process.pid, started=time.time()
         )
         supervisor = Supervisor(folder, machine, lease)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: sys.exit(0))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         supervisor.serve()
     finally:
         if machine is not None:
             machine.kill()
-        shutil.rmtree(folder, ignore_errors=True)
+        state.remove(folder)
+        if supervisor and supervisor.died and not supervisor.leased:
+            state.note_death(folder, supervisor.reason)
 
 
 if __name__ == "__main__":

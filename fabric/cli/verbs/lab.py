@@ -239,7 +239,7 @@ def down(name: str) -> None:
     from labs import state
     from labs.client import attach
 
-    for dead in state.sweep():
-        _say(f"{dead} was dead already; what it left is removed")
+    for dead, why in state.deaths(name).items():
+        _say(f"{dead} was dead already: {why}; what it left is removed")
     attach(name).stop()
     _say("stopped")
