@@ -131,6 +131,8 @@ class Agent:
                 self._call(ident, message)
             elif ident in self.jobs:
                 self._to_job(self.jobs[ident], message)
+        except FileNotFoundError as error:
+            self.send({"id": ident, "op": "error", "text": f"{error.filename}: {error.strerror}"})
         except (OSError, KeyError, ValueError, subprocess.SubprocessError) as error:
             self.send({"id": ident, "op": "error", "text": f"{type(error).__name__}: {error}"})
 
@@ -300,6 +302,8 @@ def _child_call(message: wire.Message, value: int, notes: int) -> None:
         answer: dict[str, Any]
         try:
             answer = {"op": "return", "value": calls.run(message["name"], message.get("args", {}))}
+        except calls.RefusedError as error:
+            answer = {"op": "error", "text": str(error), "refused": True}
         except calls.CallError as error:
             answer = {"op": "error", "text": str(error)}
         except Exception:  # noqa: BLE001  the tool must hear of every bug in here

@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fabric.problem import CouldNotRunError
+from fabric.problem import CouldNotRunError, InputError, Problem
 from labs import state, wire
 from labs.model import Lab
 
@@ -228,13 +228,18 @@ class Running:
         return process.wait(timeout_s)
 
     def call(self, function: str, on_note: Callable[[str], None] | None = None, **arguments: Any) -> Any:
-        """Call one of the lab's functions. Raises CouldNotRunError with its words when it fails."""
+        """Call one of the lab's functions.
+
+        Raises InputError when what was asked for makes no sense in this lab, CouldNotRunError when it fails.
+        """
         process = self._request("", [function], {"op": "call", "name": function, "args": arguments})
         for message in process.messages():
             if message["op"] == "note" and on_note:
                 on_note(message["text"])
             elif message["op"] == "return":
                 return message["value"]
+            elif message.get("refused"):
+                raise InputError([Problem("lab.refused", f"lab {self.name}", message["text"])])
             elif message["op"] in {"error", "gone"}:
                 raise CouldNotRunError(message["text"])
         raise CouldNotRunError(f"lab function {function} ended without an answer")

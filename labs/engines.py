@@ -33,5 +33,7 @@ def choose(name: str = "") -> str:
     """
     chosen = name or ("native" if not load("native").lacks() else "uml")
     if missing := load(chosen).lacks():
-        raise CouldNotRunError(f"engine {chosen} cannot run here:\n  " + "\n  ".join(missing))
+        words = "\n  ".join(missing)
+        fix = "\n  fix: `--engine uml` brings a kernel that has it all (once: `kvfabric lab build`)"
+        raise CouldNotRunError(f"engine {chosen} cannot run here:\n  {words}{fix if chosen == 'native' else ''}")
     return chosen

@@ -57,7 +57,10 @@ def launch(
     """
     if found := faults(lab):
         raise InputError([Problem("lab.model", f"lab {lab.name}", text) for text in found])
+    state.require_free(lab.name)
     chosen = engines.choose(engine)
+    for text in engines.load(chosen).limits():
+        say(f"engine {chosen}: {text}")
     started = time.monotonic()
     folder, alive = state.create(lab.name)
     lease_read, lease_write = os.pipe()

@@ -49,6 +49,9 @@ class Engine(Protocol):
     def lacks(self) -> list[str]:
         """Say what keeps this engine from running here, in words; an empty list when it can."""
 
+    def limits(self) -> list[str]:
+        """Say what a lab of this engine will not be able to do here, in words; usually an empty list."""
+
     def start(self, state: Path, options: Options) -> Machine:
         """Start a machine whose `/lab` is `state/share`. Raises CouldNotRunError."""
 

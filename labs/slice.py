@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fabric.plan import EXTERNAL_LINK, SERVER_LINK
@@ -15,8 +16,13 @@ if TYPE_CHECKING:
 
     from fabric.plan import Link, Plan
 
-# how many of each kind to take; a kind that is not named is taken whole
-COUNTS = ("leaves", "spines", "gateways", "servers")
+# how many of each kind to take, leaves and spines of each fabric; a kind that is not named is taken whole
+KINDS = ("leaves", "spines", "gateways", "servers")
+# parallel cables between a leaf and a spine; a slice that does not say takes two, because every one of them costs
+# a small machine two BGP and two BFD sessions
+LINKS, _FEW_LINKS = "links", 2
+COUNTS = (*KINDS, LINKS)
+_EXAMPLE = "--slice leaves=2,spines=2,gateways=2,servers=4"
 
 
 def parse_counts(text: str) -> dict[str, int]:
@@ -25,9 +31,13 @@ def parse_counts(text: str) -> dict[str, int]:
     problems = []
     for part in filter(None, text.split(",")):
         name, _, number = part.partition("=")
-        if name not in COUNTS or not number.isdigit():
-            text_ = f"expected KIND=NUMBER with KIND one of {', '.join(COUNTS)}"
-            problems.append(Problem("lab.slice", part, text_, fix="--slice leaves=2,spines=2,gateways=2,servers=4"))
+        if name not in COUNTS or not (number.isascii() and number.isdigit()):
+            words = f"expected KIND=NUMBER with KIND one of {', '.join(COUNTS)}"
+            problems.append(Problem("lab.slice", part, words, fix=_EXAMPLE))
+        elif name in found:
+            problems.append(Problem("lab.slice", part, f"{name} is said twice", fix=_EXAMPLE))
+        elif name in {"leaves", LINKS} and not int(number):
+            problems.append(Problem("lab.slice", part, f"there is no lab without {name}", fix=f"{name}=1"))
         else:
             found[name] = int(number)
     if problems:
@@ -36,29 +46,104 @@ def parse_counts(text: str) -> dict[str, int]:
 
 
 def devices(plan: Plan, counts: dict[str, int]) -> list[str]:
-    """Return the devices of the slice: the first of each kind, servers only where one of their leaves is in it."""
+    """Return the devices of the slice, in the plan's order by kind.
+
+    Of each fabric the first leaves and spines; the first gateways, with the border leaves that they plug into; servers
+    that have a port on one of the leaves, taken in turn from every tenant and leaf, so that a small slice has both
+    neighbours and strangers. Raises InputError when the site has fewer than asked.
+    """
+    fewer = _Fewer(counts)
     switches = [s for s in plan.switches.values() if s.managed]
-    leaves = [s.name for s in switches if s.kind != model.SPINE][: counts.get("leaves")]
-    spines = [s.name for s in switches if s.kind == model.SPINE][: counts.get("spines")]
-    gateways = list(plan.gateways)[: counts.get("gateways")]
-    near = {d for leaf in leaves for link in plan.links_of.get(leaf, ()) for d in (link.a.device, link.b.device)}
-    servers = [name for name in plan.servers if name in near][: counts.get("servers")]
+    fabrics = list(dict.fromkeys(s.fabric for s in switches))
+    gateways = fewer.take("gateways", list(plan.gateways), plan.site)
+    plugged = {link.far(name).device for name in gateways for link in plan.links_of[name]}
+    leaves, spines = [], []
+    for fabric in fabrics:
+        here = [s for s in switches if s.fabric == fabric]
+        leaves += fewer.take("leaves", [s.name for s in here if s.kind == model.LEAF], f"fabric {fabric}")
+        spines += fewer.take("spines", [s.name for s in here if s.kind == model.SPINE], f"fabric {fabric}")
+        borders = [s.name for s in here if s.kind == model.BORDER_LEAF]
+        leaves += [name for name in borders if "leaves" not in counts or name in plugged]
+    servers = fewer.take("servers", _in_turn(plan, set(leaves)), "the chosen leaves")
+    fewer.check()
     outside = {link.b.device for name in gateways for link in plan.links_of[name] if link.kind == EXTERNAL_LINK}
-    return [*spines, *leaves, *gateways, *servers, *(name for name in plan.edges if name in outside)]
+    chosen = set(servers)
+    return [
+        *spines,
+        *leaves,
+        *gateways,
+        *(name for name in plan.servers if name in chosen),
+        *(name for name in plan.edges if name in outside),
+    ]
+
+
+class _Fewer:
+    """Takes what was asked for and remembers where there was less."""
+
+    def __init__(self, counts: dict[str, int]) -> None:
+        self._counts = counts
+        self._most: dict[str, tuple[int, str]] = {}
+
+    def take(self, kind: str, names: list[str], where: str) -> list[str]:
+        """Return the first names, as many as were asked for."""
+        if len(names) > self._most.get(kind, (-1, ""))[0]:
+            self._most[kind] = (len(names), where)
+        return names[: self._counts.get(kind)]
+
+    def check(self) -> None:
+        """Raise InputError for every kind of which no place has as many as were asked for."""
+        raise_for = [
+            Problem("lab.slice", f"{kind}={number}", f"there are {most} {kind} in {where}", fix=f"{kind}={most}")
+            for kind, number in self._counts.items()
+            for most, where in [self._most.get(kind, (number, ""))]
+            if number > most
+        ]
+        if raise_for:
+            raise InputError(raise_for)
+
+
+def _in_turn(plan: Plan, leaves: set[str]) -> list[str]:
+    """Return the servers with a port on one of the leaves: those with all ports lit first, one of each group a round.
+
+    A group is a tenant on the same leaves.
+    """
+    groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for name, server in plan.servers.items():
+        near = [link.b.device for link in plan.links_of.get(name, ())]
+        lit = tuple(dict.fromkeys(leaf for leaf in near if leaf in leaves))
+        tenants = tuple(dict.fromkeys(port.tenant for port in server.ports if port.tenant))
+        if lit:
+            groups.setdefault((sum(leaf not in leaves for leaf in near), tenants, lit), []).append(name)
+    ordered = [groups[key] for key in sorted(groups, key=lambda key: key[0])]
+    return [name for round_ in zip_longest(*ordered) for name in round_ if name]
 
 
 def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.Lab:
     """Return the lab of a plan's slice, with what it should look like once converged."""
-    chosen = devices(plan, counts or {})
-    inside = [k for k in plan.links.values() if k.a.device in chosen and k.b.device in chosen]
+    counts = counts or {}
+    chosen = devices(plan, counts)
+    inside = list(_links(plan, frozenset(chosen), counts.get(LINKS, _FEW_LINKS if counts else 0)))
+    lit = frozenset(link.id for link in inside)
     return model.Lab(
         name=name,
-        nodes=tuple(_node(plan, device, chosen) for device in chosen),
+        nodes=tuple(_node(plan, device, lit) for device in chosen),
         links=tuple(_link(plan, link) for link in inside),
         expect=_Expected(plan, frozenset(chosen), tuple(inside)).all(),
         site=plan.site,
         plan_digest=plan.digest,
     )
+
+
+def _links(plan: Plan, chosen: frozenset[str], parallel: int) -> Iterable[Link]:
+    """The cables between chosen devices; between two switches the first `parallel` ones, all of them when 0."""
+    seen: dict[tuple[str, str], int] = {}
+    for link in plan.links.values():
+        pair = (link.a.device, link.b.device)
+        if not chosen.issuperset(pair):
+            continue
+        seen[pair] = seen.get(pair, 0) + 1
+        if not parallel or seen[pair] <= parallel or not plan.switches.keys() >= set(pair):
+            yield link
 
 
 def _link(plan: Plan, link: Link) -> model.Link:
@@ -68,10 +153,10 @@ def _link(plan: Plan, link: Link) -> model.Link:
     return model.Link(link.id, near, far, mtu)
 
 
-def _node(plan: Plan, device: str, chosen: Iterable[str]) -> model.Node:
+def _node(plan: Plan, device: str, inside: frozenset[str]) -> model.Node:
     kind = {"edge": model.INTERNET}.get(plan.kind_of[device], plan.kind_of[device])
     links = plan.links_of.get(device, ())
-    dark = tuple(dict.fromkeys(k.end(device).interface for k in links if k.far(device).device not in chosen))
+    dark = tuple(dict.fromkeys(k.end(device).interface for k in links if k.id not in inside))
     rdma: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     if device in plan.servers:

@@ -102,24 +102,29 @@ def deaths(name: str = "") -> dict[str, str]:
     return told
 
 
-def create(name: str) -> tuple[Path, int]:
-    """Make a new lab's folder; returns it and the held lock on `alive`, which the supervisor must inherit.
-
-    Raises InputError when the name is not usable or a lab of this name is running.
-    """
+def require_free(name: str) -> None:
+    """Raise InputError when a name is not usable or a lab of this name is running."""
     if not _NAME.fullmatch(name):
         text = "a lab's name is 1 to 31 lower case letters, digits and dashes"
         raise InputError([Problem("lab.name", f"lab {name}", text, fix="choose another --name")])
+    if is_alive(state_root() / name):
+        fix = f"`kvfabric lab down --name {name}`, or another --name"
+        raise InputError([Problem("lab.running", f"lab {name}", "a lab of this name is running", fix=fix)])
+
+
+def create(name: str) -> tuple[Path, int]:
+    """Make a new lab's folder; returns it and the held lock on `alive`, which the supervisor must inherit.
+
+    Raises InputError as `require_free` does, CouldNotRunError when the folder's name would be too long for a socket.
+    """
+    require_free(name)
     with _locked_root() as root:
         _sweep(root)
         folder = root / name
         if len(str(folder).encode()) > _LONGEST_PATH:
             raise CouldNotRunError(f"{folder} is too long for a socket's path: set KVFABRIC_LAB_STATE to a shorter one")
         if folder.exists():
-            text = "a lab of this name is running"
-            raise InputError(
-                [Problem("lab.running", f"lab {name}", text, fix="`kvfabric lab down`, or another --name")]
-            )
+            require_free(name)  # somebody was faster
         root.joinpath(name + _DIED).unlink(missing_ok=True)
         folder.mkdir(mode=0o700)
         handle = os.open(folder / "alive", os.O_RDWR | os.O_CREAT, 0o600)

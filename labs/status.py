@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def collect(lab: Lab) -> dict[str, Any]:
     """Observe every node from inside the machine and return JSON-ready data, with what differs from the plan."""
-    from labs.native import faults
+    from labs.native import faults, lldp
     from labs.native.nodes import run_in
 
     seen = {name: converge.observe(name) for name in converge.routers(lab)}
@@ -41,7 +41,7 @@ def collect(lab: Lab) -> dict[str, Any]:
             for link in lab.links
         ],
         "faults": faults.listed(),
-        "missing": converge.missing(lab.expect, seen),
+        "missing": converge.missing(lab.expect, seen) + lldp.missing(lab, lldp.observe(lab)),
     }
 
 

@@ -117,6 +117,18 @@ def _soft_roce(node: Node) -> list[str]:
     return refused
 
 
+def own_rdma(node: Node) -> list[str]:
+    """In RDMA mode `exclusive`, move a server's devices into it; called outside of all nodes. Returns what failed.
+
+    A new Soft-RoCE device belongs to the first namespace then, whichever its port is in.
+    """
+    if not node.rdma or "exclusive" not in _run(["rdma", "system", "show"]).stdout:
+        return []
+    names = [rdma_name(node.name, interface) for interface in node.rdma]
+    moved = [(name, _run(["rdma", "dev", "set", name, "netns", node.name])) for name in names]
+    return [f"{name} stays outside of {node.name}: {done.stderr.strip()}" for name, done in moved if done.returncode]
+
+
 def wanted_daemons(text: str) -> dict[str, list[str]]:
     """Return the daemons to start with their options, from a `daemons` file; zebra and mgmtd always run."""
     values = dict(re.findall(r"^([a-z0-9]+(?:_options)?)=(.*)$", text, re.MULTILINE))
@@ -129,7 +141,6 @@ def wanted_daemons(text: str) -> dict[str, list[str]]:
 
 
 def start_routing() -> list[str]:
-    """Start FRR from its rendered files; returns what it complained of. Raises NodeError."""
     """Start the FRR daemons of the node and load its frr.conf; returns what they complained of. Raises NodeError."""
     config = Path("/etc/frr/frr.conf")
     if not config.is_file():

@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from labs import converge, model, status
 from labs.native import bringup, faults, lldp, nodes
+from labs.native.faults import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+__all__ = ["CallError", "RefusedError", "run"]
 
 
 class CallError(Exception):
@@ -46,6 +50,7 @@ def up() -> dict[str, Any]:
         dead += [f"{name}: {answer['trouble']}"] if answer["trouble"] else []
     if dead:
         raise CallError("\n".join(dead))
+    complaints += [line for node in lab.nodes for line in bringup.own_rdma(node)]
     ended = time.monotonic()
     return {
         "links_s": round(linked - started, 2),
@@ -117,5 +122,5 @@ def run(name: str, arguments: dict[str, Any]) -> Any:
         raise CallError(f"this lab has no function {name}")
     try:
         return _CALLS[name](**arguments)
-    except (OSError, faults.RefusedError) as error:
+    except OSError as error:
         raise CallError(str(error)) from error

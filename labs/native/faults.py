@@ -12,11 +12,12 @@ import json
 import os
 import signal
 import time
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labs import model
+from labs import model, targets
 from labs.native import bringup, nodes
 
 if TYPE_CHECKING:
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
 
 _FAULTS = nodes.STATE / "faults.json"
 HOWS = ("silent", "down", "daemons", "power")
-_TABLE = "kvlab_dead"
 
 
 class RefusedError(Exception):
-    """The fault was not made, and why."""
+    """What was asked for makes no sense here, and why: nothing was done."""
 
 
 def _lab() -> model.Lab:
@@ -51,25 +51,19 @@ def listed() -> list[dict[str, Any]]:
         return list(found.values())
 
 
-def ends_of(lab: model.Lab, target: str) -> list[model.End]:
-    """Return the ends that a target names: a link id, a `NODE:INTERFACE`, or a node (all its ports).
-
-    Raises RefusedError for a name that is none of them.
-    """
-    for link in lab.links:
-        names = {link.id, *(f"{end.node}:{end.interface}" for end in link.ends())}
-        if target in names:
-            return list(link.ends())
-    if lab.has(target):
-        return [end for link in lab.links_of(target) for end in link.ends() if end.node == target]
-    raise RefusedError(f"no link, port or node {target}; `kvfabric lab status` lists the links")
+def _target(lab: model.Lab, text: str) -> targets.Target:
+    try:
+        return targets.find(lab, text)
+    except targets.UnknownTargetError as error:
+        raise RefusedError(str(error)) from error
 
 
 def _keep(target: str, fault: dict[str, Any], seconds: float) -> dict[str, Any]:
-    fault = {"target": target, "since": time.time(), "for_s": seconds, **fault}
+    since = time.time()
+    fault = {"target": target, "since": since, "for_s": seconds, **fault}
     with _register() as found:
         if target in found:
-            raise RefusedError(f"{target} has a fault already ({found[target]['kind']}): heal it first")
+            raise RefusedError(f"{target} has a fault already ({found[target]['text']}): `kvfabric lab heal` it first")
         found[target] = fault
     return fault
 
@@ -77,24 +71,41 @@ def _keep(target: str, fault: dict[str, Any], seconds: float) -> dict[str, Any]:
 def impair(
     target: str, loss: float = 0, delay_ms: float = 0, rate_mbit: float = 0, seconds: float = 0
 ) -> dict[str, Any]:
-    """Lose, delay or slow down what both ends of a link send (per cent, milliseconds one way, Mb/s)."""
-    ends = ends_of(_lab(), target)
+    """Lose, delay or slow down what both ends of a link send (per cent, milliseconds one way, Mb/s).
+
+    Of a node, what it sends on any of its ports.
+    """
+    wanted = _target(_lab(), target)
     words = []
     words += [f"loss {loss:g}%"] if loss else []
     words += [f"delay {delay_ms:g}ms"] if delay_ms else []
     words += [f"rate {rate_mbit:g}mbit"] if rate_mbit else []
     if not words:
         raise RefusedError("say at least one of loss, delay, rate")
-    fault = _keep(target, {"kind": "impair", "text": ", ".join(words)}, seconds)
-    for end in ends:
+    for end in wanted.ends:
+        if other := _impaired(end):
+            raise RefusedError(
+                f"{end.node} {end.interface} is impaired already, by {other}: `kvfabric lab heal` it first"
+            )
+    fault = _keep(wanted.name, {"kind": "impair", "text": ", ".join(words)}, seconds)
+    for end in wanted.ends:
         # netem's queue must hold what the delay keeps in flight, or it would lose packets nobody asked it to lose
         command = ["tc", "qdisc", "replace", "dev", end.interface, "root", "netem", *" ".join(words).split()]
         done = nodes.run_in(end.node, [*command, "limit", "20000"])
         if done.returncode:
-            heal(target)
-            raise RefusedError(f"tc refused on {end.node} {end.interface}: {done.stderr.strip()}")
-    _revert_later(target, seconds)
+            heal(wanted.name)
+            raise OSError(f"tc refused on {end.node} {end.interface}: {done.stderr.strip()}")
+    _revert_later(fault)
     return fault
+
+
+def _impaired(end: model.End) -> str:
+    """The fault that has netem on this port already: a second one would replace it, and its end would end both."""
+    lab = _lab()
+    for fault in listed():
+        if fault["kind"] == "impair" and end in targets.find(lab, fault["target"]).ends:
+            return str(fault["target"])
+    return ""
 
 
 def cut(target: str, how: str = "silent", seconds: float = 0) -> dict[str, Any]:
@@ -106,35 +117,45 @@ def cut(target: str, how: str = "silent", seconds: float = 0) -> dict[str, Any]:
     lab = _lab()
     if how not in HOWS:
         raise RefusedError(f"no way to break things called {how}; there are {', '.join(HOWS)}")
-    if how in {"daemons", "power"} and not lab.has(target):
-        raise RefusedError(f"only a node can be broken by {how}")
-    ends = ends_of(lab, target)
-    fault = _keep(target, {"kind": "break", "how": how, "text": how}, seconds)
+    wanted = _target(lab, target)
+    if how in {"daemons", "power"} and not wanted.is_node:
+        raise RefusedError(f"{target} is a link: only a node can be broken by {how}")
+    fault = _keep(wanted.name, {"kind": "break", "how": how, "text": how}, seconds)
     if how == "silent":
-        _drop(ends)
+        _drop(wanted)
     if how in {"daemons", "power"}:
-        _kill_daemons(target)
+        _kill_daemons(wanted.name)
     if how in {"down", "power"}:
-        for end in _to_take_down(lab, target, ends):
-            nodes.batch([f"link set {end.interface} down"], ("-n", end.node))
-    _revert_later(target, seconds)
+        _take_down(wanted)
+    _revert_later(fault)
     return {**fault, "at": time.time()}
 
 
-def _to_take_down(lab: model.Lab, target: str, ends: list[model.End]) -> list[model.End]:
+def _to_take_down(target: targets.Target) -> tuple[model.End, ...]:
     """Taking one end of a pair down takes the light from the other; keep routes and addresses of the near one."""
-    return ends if lab.has(target) else ends[1:]
+    return target.ends if target.is_node else target.ends[1:]
 
 
-def _drop(ends: list[model.End]) -> None:
-    for name in {end.node for end in ends}:
-        ports = ", ".join(f'"{end.interface}"' for end in ends if end.node == name)
+def _take_down(target: targets.Target) -> None:
+    for end in _to_take_down(target):
+        nodes.batch([f"link set {end.interface} down"], ("-n", end.node))
+
+
+def _table(target: targets.Target) -> str:
+    """A name of its own for each fault, so that those of a node and of its link do not undo each other."""
+    return f"kvlab_{zlib.crc32(target.name.encode()):08x}"
+
+
+def _drop(target: targets.Target) -> None:
+    for name in {end.node for end in target.ends}:
+        ports = ", ".join(f'"{end.interface}"' for end in target.ends if end.node == name)
         chains = "\n".join(
             f" chain {hook} {{\n  type filter hook {hook} devices = {{ {ports} }} priority -500; policy drop;\n }}"
             for hook in ("ingress", "egress")
         )
-        done = nodes.run_in(name, ["nft", "-f", "-"], f"table netdev {_TABLE} {{\n{chains}\n}}\n")
+        done = nodes.run_in(name, ["nft", "-f", "-"], f"table netdev {_table(target)} {{\n{chains}\n}}\n")
         if done.returncode:
+            heal(target.name)
             raise OSError(f"nft refused to cut {name}: {done.stderr.strip()[:300]}")
 
 
@@ -145,43 +166,58 @@ def _kill_daemons(name: str) -> None:
             os.kill(int(path.read_text()), signal.SIGKILL)
 
 
-def _revert_later(target: str, seconds: float) -> None:
-    if seconds <= 0 or os.fork():
+def _revert_later(fault: dict[str, Any]) -> None:
+    if fault["for_s"] <= 0 or os.fork():
         return
     try:
         os.setsid()
         nodes.hold_no_output()
-        time.sleep(seconds)
-        heal(target)
+        time.sleep(fault["for_s"])
+        heal(fault["target"], fault["since"])
     finally:
         os._exit(0)
 
 
-def heal(target: str = "") -> list[str]:
-    """Undo one fault, or all of them; returns the targets that were healed."""
-    with _register() as found:
-        chosen = [name for name in list(found) if not target or name == target]
-        undone = [found.pop(name) for name in chosen]
+def heal(target: str = "", since: float = 0) -> list[str]:
+    """Undo one fault, or all of them; returns the targets that were healed.
+
+    With `since` only the fault that was made then: what reverts a fault on time must not take a later one for it.
+    """
     lab = _lab()
+    name = _target(lab, target).name if target else ""
+    with _register() as found:
+        chosen = [key for key in list(found) if name in {"", key} and since in {0, found[key]["since"]}]
+        undone = [found.pop(key) for key in chosen]
+        left = list(found.values())
+    if name and not chosen and not since:
+        there = ", ".join(fault["target"] for fault in left)
+        raise RefusedError(f"{target} has no fault; " + (f"faults: {there}" if there else "nothing in this lab has"))
     for fault in undone:
-        _undo(lab, fault)
+        _undo(fault["kind"], fault.get("how", ""), targets.find(lab, fault["target"]))
+    for fault in left:
+        if fault.get("how") in {"down", "power"}:
+            _take_down(targets.find(lab, fault["target"]))  # a port may be down for two reasons
     return chosen
 
 
-def _undo(lab: model.Lab, fault: dict[str, Any]) -> None:
-    target, how = fault["target"], fault.get("how", "")
-    ends = ends_of(lab, target)
-    if fault["kind"] == "impair":
-        for end in ends:
+def _undo(kind: str, how: str, target: targets.Target) -> None:
+    if kind == "impair":
+        for end in target.ends:
             nodes.run_in(end.node, ["tc", "qdisc", "del", "dev", end.interface, "root"])
     if how == "silent":
-        for name in {end.node for end in ends}:
-            nodes.run_in(name, ["nft", "delete", "table", "netdev", _TABLE])
+        for name in {end.node for end in target.ends}:
+            nodes.run_in(name, ["nft", "delete", "table", "netdev", _table(target)])
     if how in {"down", "power"}:
-        for end in _to_take_down(lab, target, ends):
-            nodes.batch([f"link set {end.interface} up"], ("-n", end.node))
+        for name in {end.node for end in _to_take_down(target)}:
+            _light_again(name, [end.interface for end in _to_take_down(target) if end.node == name])
     if how in {"daemons", "power"}:
-        _restart_routing(target)
+        _restart_routing(target.name)
+
+
+def _light_again(name: str, interfaces: list[str]) -> None:
+    """Ports up, then the node's own network.sh once more: a port that goes down loses the routes out of it."""
+    nodes.batch([f"link set {interface} up" for interface in interfaces], ("-n", name))
+    nodes.run_in(name, ["sh", "-c", f"test ! -f {nodes.OWN_FILES}/network.sh || sh -e {nodes.OWN_FILES}/network.sh"])
 
 
 def _restart_routing(name: str) -> None:

@@ -25,9 +25,16 @@ def lacks() -> list[str]:
     return found + [text for text in preflight.missing() if text]
 
 
+def limits() -> list[str]:
+    """Say what a lab on this kernel will not be able to do."""
+    return preflight.limits()
+
+
 def start(state: Path, options: Options) -> Machine:
     """Start the machine; its agent says `ready` on the channel."""
-    del options  # memory and processors are the host's; RDMA's mode is the whole host's and stays as it is
+    if options.rdma != "shared":
+        text = "engine native runs with the RDMA mode that this host has: it is one for all of its namespaces"
+        raise CouldNotRunError(f"{text}; use --engine uml for --rdma {options.rdma}")
     tree = root.cached()
     if tree is None:
         raise CouldNotRunError("the lab's Debian root is not built yet: run `kvfabric lab build`")

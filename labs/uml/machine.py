@@ -25,6 +25,11 @@ def lacks() -> list[str]:
     return [f"the {part} is not built yet: run `kvfabric lab build`" for part, found in parts.items() if not found]
 
 
+def limits() -> list[str]:
+    """Say what a lab in the VM will not be able to do: its kernel has all that a lab uses."""
+    return []
+
+
 def start(state: Path, options: Options) -> Machine:
     """Boot the VM and return it at once; its agent says `ready` on the channel about a second later."""
     return boot(state, options)

@@ -29,6 +29,7 @@ def command() -> None:
       kvfabric lab exec leaf-01 -- vtysh -c 'show bgp summary'
       kvfabric lab break spine-01 && kvfabric lab status && kvfabric lab heal
       kvfabric lab down
+      kvfabric lab run lab --results out/lab -- kvfabric accept lab
     """
 
 
@@ -63,9 +64,9 @@ def _start(options: dict[str, Any]) -> Any:
 def _start_options(function: Any) -> Any:
     for option in (
         click.argument("site"),
-        click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4"),
+        click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4,links=2"),
         click.option("--engine", default="", help="native or uml; default: native where this kernel can, else uml."),
-        click.option("--name", default="", help="Name of the lab; default: the site's."),
+        click.option("--name", "-n", default="", help="Name of the lab; default: the site's."),
         click.option("--memory", default=4096, show_default=True, help="MB of the VM (engine uml)."),
         click.option("--rdma", type=click.Choice(["shared", "exclusive"]), default="shared", show_default=True),
     ):
@@ -92,20 +93,45 @@ def up(ctx: click.Context, /, **options: Any) -> None:
 
 @command.command()
 @_start_options
+@click.option("--results", type=click.Path(file_okay=False), help="Folder for /lab/results, logs and status.")
 @click.argument("argv", nargs=-1, required=True)
 @click.pass_context
-def run(ctx: click.Context, /, argv: tuple[str, ...], **options: Any) -> None:
-    """Start a lab, run a command here with KVFABRIC_LAB set, stop it. Example: kvfabric lab run lab -- pytest"""
-    import os
-    import subprocess
+def run(ctx: click.Context, /, argv: tuple[str, ...], results: str | None, **options: Any) -> None:
+    """Start a lab, run a command here with KVFABRIC_LAB set, take the results out, stop it.
 
+    Its exit code is the command's, or 1 when the lab was not what the plan says.
+
+    \b
+    Examples:
+      kvfabric lab run lab -- pytest -q
+      kvfabric lab run xoc-256 --slice leaves=1,servers=2 --results out/lab -- ./probe.sh
+    """
+    import os
+    import shutil
+    import subprocess
+    from pathlib import Path
+
+    from labs.machine import die_with_parent
+    from labs.results import take
+
+    if not shutil.which(argv[0]):
+        raise click.BadParameter(f"{argv[0]} is not a program that can be found here", param_hint="CMD")
     started = _start(options)
     try:
-        _report(started)
-        done = subprocess.run(argv, env={**os.environ, "KVFABRIC_LAB": started.running.name}, check=False)
+        code = _report(started)
+        environment = {**os.environ, "KVFABRIC_LAB": started.running.name}
+        done = subprocess.run(argv, env=environment, check=False, preexec_fn=die_with_parent)
+        if results:
+            take(started.running, Path(results))
+            _say(f"results are in {results}")
     finally:
         started.running.stop()
-    ctx.exit(done.returncode)
+    ctx.exit(_exit_code(done.returncode) or code)
+
+
+def _exit_code(returned: int) -> int:
+    """A program ended by a signal counts as a shell counts it."""
+    return returned if returned >= 0 else 128 - returned
 
 
 @command.command()
@@ -144,18 +170,38 @@ def _print_status(data: dict[str, Any]) -> None:
         click.echo(text)
 
 
+def _node(lab: Any, name: str) -> str:
+    """Return the name of a node, or stop with what is close to it."""
+    if not lab.lab.has(name):
+        _wrong_target(lab, name, "its nodes are " + ", ".join(node.name for node in lab.lab.nodes))
+    return name
+
+
+def _wrong_target(lab: Any, name: str, text: str) -> None:
+    from fabric.problem import InputError, Problem
+
+    fix = "`kvfabric lab status` lists nodes and links"
+    raise InputError([Problem("lab.target", f"lab {lab.name} {name}", text, fix=fix)])
+
+
 @command.command(name="exec", context_settings={"ignore_unknown_options": True})
 @_NAME
 @click.argument("node")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def exec_(ctx: click.Context, name: str, node: str, argv: tuple[str, ...]) -> None:
-    """Run a command in a node. Example: kvfabric lab exec compute-001 -- ping -c1 10.250.0.1"""
+    """Run a command in a node, with its input and output here; exits as it does.
+
+    \b
+    Examples:
+      kvfabric lab exec compute-001 -- ping -c1 10.250.0.1
+      kvfabric lab exec gw-01 -- gatewayctl status
+    """
     from labs.client import attach
     from labs.terminal import relay
 
     with attach(name) as lab:
-        ctx.exit(relay(lab.start(node, argv)))
+        ctx.exit(relay(lab.start(_node(lab, node), argv, paced=True)))
 
 
 @command.command()
@@ -163,58 +209,98 @@ def exec_(ctx: click.Context, name: str, node: str, argv: tuple[str, ...]) -> No
 @click.argument("node")
 @click.pass_context
 def shell(ctx: click.Context, name: str, node: str) -> None:
-    """Open a shell in a node. Example: kvfabric lab shell leaf-01"""
+    """Open a shell in a node; from a pipe, run the commands in it. Example: kvfabric lab shell leaf-01"""
+    import os
+
     from labs.client import attach
     from labs.terminal import relay_terminal
 
     with attach(name) as lab:
-        ctx.exit(relay_terminal(lab.start(node, ["bash", "-i"], tty=True)))
+        tty = os.isatty(0)
+        argv = ["bash", "-i"] if tty else ["bash"]
+        environment = {"TERM": os.environ.get("TERM", "dumb"), "HOME": "/root"}
+        process = lab.start(_node(lab, node), argv, tty=tty, env=environment, paced=True)
+        ctx.exit(relay_terminal(process))
 
 
-@command.command()
+@command.command(context_settings={"ignore_unknown_options": True})
 @_NAME
-@click.argument("port", metavar="NODE:INTERFACE")
-@click.option("-c", "count", default=100, show_default=True, help="Stop after this many packets.")
-@click.option("-w", "target", type=click.Path(dir_okay=False), help="Write a pcap file instead of text.")
+@click.argument("port", metavar="LINK|NODE:INTERFACE")
+@click.argument("expression", nargs=-1, type=click.UNPROCESSED)
+@click.option("-c", "--count", type=click.IntRange(min=0), help="Stop after this many packets; 100 without --for.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Stop after this many seconds.")
+@click.option("-w", "target", type=click.Path(dir_okay=False), help="Write a pcap file (- for stdout), not text.")
 @click.pass_context
-def capture(ctx: click.Context, name: str, port: str, count: int, target: str | None) -> None:
-    """Show or keep what passes a port. Example: kvfabric lab capture spine-01:Ethernet0 -c 20 -w s.pcap"""
+def capture(
+    ctx: click.Context, name: str, port: str, expression: tuple[str, ...], count: int | None, seconds: float,
+    target: str | None,
+) -> None:  # fmt: skip
+    """Show or keep what passes a port; EXPRESSION is tcpdump's.
+
+    \b
+    Examples:
+      kvfabric lab capture spine-01:Ethernet0 -c 20 -w spine.pcap
+      kvfabric lab capture leaf-01:Ethernet256 --for 10 udp port 4789
+      kvfabric lab capture spine-01:Ethernet0 -c 20 -w - | tcpdump -r -
+    """
+    import os
     from pathlib import Path
 
+    from labs import capture as capturing
+    from labs import targets
     from labs.client import attach
     from labs.terminal import relay
 
-    node, _, interface = port.partition(":")
-    argv = ["tcpdump", "-nnv", "-l", "-c", str(count), "-i", interface or "any"]
+    if target == "-" and os.isatty(1):
+        raise click.UsageError("a pcap file would spoil this terminal: redirect it, or give -w a file")
+    if count is None:
+        count = 0 if seconds else 100
     with attach(name) as lab:
-        code = relay(lab.start(node, [*argv, *(["-w", "/lab/results/capture.pcap"] if target else [])]))
-        if target:
-            lab.fetch("/lab/results/capture.pcap", Path(target))
-    ctx.exit(code)
+        try:
+            end = targets.port(lab.lab, port)
+        except targets.UnknownTargetError as error:
+            _wrong_target(lab, port, str(error))
+        argv = capturing.command(end.interface, count, seconds, bool(target), expression)
+        process = lab.start(end.node, argv, paced=True)
+        if target in {None, "-"}:
+            ctx.exit(relay(process, reads=False))
+        with Path(str(target)).open("wb") as file:
+            ctx.exit(relay(process, file.fileno(), reads=False))
 
 
 @command.command()
 @_NAME
-@click.argument("target")
-@click.option("--loss", default=0.0, help="Per cent of packets lost, each way.")
-@click.option("--delay", default=0.0, help="Milliseconds added, each way.")
-@click.option("--rate", default=0.0, help="Mb/s at most, each way.")
-@click.option("--for", "seconds", default=0.0, help="Seconds until it goes away by itself; 0: until `heal`.")
+@click.argument("target", metavar="LINK|NODE")
+@click.option("--loss", type=click.FloatRange(0, 100), default=0.0, help="Per cent of packets lost, each way.")
+@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="Milliseconds added, each way.")
+@click.option("--rate", type=click.FloatRange(min=0), default=0.0, help="Mb/s at most, each way.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Seconds it lasts; 0: until `heal`.")
 def impair(name: str, target: str, loss: float, delay: float, rate: float, seconds: float) -> None:
     """Make a link bad. Example: kvfabric lab impair leaf-01:Ethernet256 --loss 1 --for 30"""
     from labs.client import attach
 
+    if not (loss or delay or rate):
+        raise click.UsageError("say at least one of --loss, --delay, --rate")
     with attach(name) as lab:
         print_json(lab.call("impair", target=target, loss=loss, delay_ms=delay, rate_mbit=rate, seconds=seconds))
 
 
 @command.command(name="break")
 @_NAME
-@click.argument("target")
+@click.argument("target", metavar="LINK|NODE")
 @click.option("--how", type=click.Choice(["silent", "down", "daemons", "power"]), default="silent", show_default=True)
-@click.option("--for", "seconds", default=0.0, help="Seconds until it heals by itself; 0: until `heal`.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Seconds it lasts; 0: until `heal`.")
 def break_(name: str, target: str, how: str, seconds: float) -> None:
-    """Break a link or a node. Example: kvfabric lab break spine-01 --for 20"""
+    """Break a link or a node.
+
+    silent: its ports stay up and every packet is lost. down: its ports lose their light. daemons: FRR is killed, the
+    kernel goes on forwarding (nodes only). power: daemons and down (nodes only).
+
+    \b
+    Examples:
+      kvfabric lab break spine-01 --for 20
+      kvfabric lab break leaf-01:Ethernet256 --how down
+    """
     from labs.client import attach
 
     with attach(name) as lab:
@@ -223,9 +309,9 @@ def break_(name: str, target: str, how: str, seconds: float) -> None:
 
 @command.command()
 @_NAME
-@click.argument("target", default="")
+@click.argument("target", metavar="[LINK|NODE]", default="")
 def heal(name: str, target: str) -> None:
-    """Undo one fault, or all. Example: kvfabric lab heal"""
+    """Undo one fault, or all of them; prints what was healed. Example: kvfabric lab heal"""
     from labs.client import attach
 
     with attach(name) as lab:
@@ -235,11 +321,15 @@ def heal(name: str, target: str) -> None:
 @command.command()
 @_NAME
 def down(name: str) -> None:
-    """Stop a lab; nothing is left of it. Example: kvfabric lab down"""
+    """Stop a lab, also one that died; nothing is left of it. Example: kvfabric lab down"""
     from labs import state
     from labs.client import attach
 
-    for dead, why in state.deaths(name).items():
-        _say(f"{dead} was dead already: {why}; what it left is removed")
+    dead = state.deaths(name)
+    for lab, why in dead.items():
+        _say(f"{lab} was dead already: {why}; what it left is removed")
+    running = [path.name for path in state.running() if name in {"", path.name}]
+    if dead and not running:
+        return
     attach(name).stop()
     _say("stopped")

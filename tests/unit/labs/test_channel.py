@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
-from labs import outbox, state, wire
+from labs import outbox, wire
 from labs.client import Running
-from labs.machine import Machine, code_folder
 from labs.model import End, Lab, Link, Node
 from labs.native import lldp
-from labs.supervisor import Supervisor
 
 pytestmark = pytest.mark.unit
 
@@ -49,35 +44,6 @@ def test_lanes_take_turns():
     box.send(lambda part: sent.extend(part) or len(part))
     assert [m["n"] for m in wire.Splitter().feed(bytes(sent))] == [0, "late", 1, 2]
     assert box.waiting("busy") == box.waiting("late") == 0
-
-
-@pytest.fixture
-def lab(tmp_path, monkeypatch):
-    """A supervisor and an agent of this machine, without any node."""
-    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path))
-    folder, alive = state.create("here")
-    (folder / "share" / "lab.json").write_text(Lab("here", (), ()).to_json())
-    ours, theirs = socket.socketpair()
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "labs.agent", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-        env={**os.environ, "PYTHONPATH": str(code_folder())}, start_new_session=True,
-    )  # fmt: skip
-    theirs.close()
-    lease_read, lease_write = os.pipe()
-    supervisor = Supervisor(folder, Machine(agent, ours), lease_read)
-    thread = threading.Thread(target=supervisor.serve)
-    thread.start()
-    running = Running(folder)
-    running.client_bytes = lambda: max(len(client.pending) for client in supervisor.clients)
-    yield running
-    os.close(lease_write)
-    thread.join(10)
-    assert not thread.is_alive()
-    agent.kill()
-    agent.wait()
-    ours.close()
-    os.close(alive)
-    running.close()
 
 
 def test_a_mebibyte_goes_in_and_comes_back(lab):

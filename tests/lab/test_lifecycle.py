@@ -1,0 +1,179 @@
+"""Nothing of a lab stays: after `down`, Ctrl-C, kill -9 of the tool or the supervisor, and a crash of the VM.
+
+Every assertion looks at the process table, the mounts, the sockets and the files of this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from traces import Footprint, mentioning, processes, wait_gone
+
+from fabric.problem import CouldNotRunError
+from labs import engines, state
+
+pytestmark = pytest.mark.lab
+
+SMALL = ["lab", "--slice", "leaves=1,spines=1,gateways=0,servers=1", "--name", "life", "--engine", "uml"]
+KVFABRIC = [sys.executable, "-c", "from fabric.cli.main import main; main()"]
+
+
+@pytest.fixture
+def room(tmp_path, monkeypatch):
+    """A state folder and a folder for temporary files of our own: what they hold at the end is what leaked."""
+    try:
+        engines.choose("uml")
+    except CouldNotRunError as error:
+        pytest.skip(f"no lab here: {error}")
+    root = Path(f"/run/kvlife-{os.getpid()}") if os.geteuid() == 0 else tmp_path / "s"
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(root))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    yield root
+    left = mentioning(root) + list(temporary.iterdir())
+    for path in state.running():
+        _lab("down", "--name", path.name)
+    shutil.rmtree(root, ignore_errors=True)
+    assert left == []
+
+
+def _lab(*argv, **options):
+    return subprocess.run(
+        [*KVFABRIC, "lab", *argv], capture_output=True, text=True, check=False, timeout=120, **options
+    )
+
+
+def _start(*argv):
+    """Start a tool in a process group of its own, as a shell does, so that Ctrl-C reaches what it starts too."""
+    return subprocess.Popen(
+        [*KVFABRIC, "lab", *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def _facts(root, timeout_s=30):
+    """Wait for the lab's machine to be there; returns what the supervisor noted."""
+    path, deadline = root / "life" / "facts.json", time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if path.exists() and "machine" in (facts := json.loads(path.read_text())):
+            return facts
+        time.sleep(0.02)
+    raise AssertionError("the lab's machine did not start")
+
+
+def _up(root):
+    done = _lab("up", *SMALL)
+    assert done.returncode == 0, done.stderr
+    facts = _facts(root)
+    print_ = Footprint.of(facts["supervisor"])
+    assert len(print_.processes) > 3
+    assert len(mentioning(root)) > 5
+    return facts, print_
+
+
+def test_down_leaves_nothing(room):
+    _, before = _up(room)
+    done = _lab("down")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert mentioning(room) == []
+    assert before.left() == []
+
+
+def test_kill_of_the_supervisor_is_told_and_leaves_nothing(room):
+    facts, before = _up(room)
+    os.kill(facts["supervisor"], signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while before.left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert before.left() == []
+    done = _lab("status")
+    assert done.returncode == 3
+    assert "lab life is dead: its supervisor was killed" in done.stderr
+    assert mentioning(room) == []
+    assert "no lab is running" in _lab("status").stderr
+
+
+def test_a_crashed_vm_is_told_and_leaves_nothing(room):
+    facts, before = _up(room)
+    with_it = subprocess.Popen([*KVFABRIC, "lab", "exec", "leaf-01", "--", "sleep", "60"], stderr=subprocess.PIPE)
+    time.sleep(1.5)
+    os.kill(facts["machine"], signal.SIGKILL)
+    assert b"the machine ended" in with_it.communicate(timeout=15)[1]
+    assert with_it.returncode == 3
+    deadline = time.monotonic() + 10
+    while before.left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert before.left() == []
+    assert [path.name for path in room.iterdir()] == ["life.died"]
+    done = _lab("down")
+    assert done.returncode == 0
+    assert "life was dead already: the machine ended" in done.stderr
+    assert mentioning(room) == []
+
+
+@pytest.mark.parametrize("moment", ["plan", "boot", "nodes", "converge"])
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
+def test_up_cut_short_leaves_nothing(room, moment, blow):
+    tool = _start("up", *SMALL)
+    words = {"plan": "", "boot": "booting", "nodes": "building", "converge": "waiting for FRR"}[moment]
+    said = ""
+    while words and words not in said:
+        line = tool.stderr.readline()
+        assert line, said
+        said += line
+    before = Footprint.of(_facts(room)["supervisor"]) if words else None
+    os.killpg(tool.pid, blow)
+    code = tool.wait(30)
+    assert code == (130 if blow == signal.SIGINT else -signal.SIGKILL)
+    assert wait_gone(room, before) == []
+
+
+def _sleepers(mark):
+    found = []
+    for pid in processes():
+        try:
+            if mark in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_run_cut_short_leaves_nothing(room, blow):
+    mark = f"6{os.getpid()}"
+    tool = _start("run", *SMALL, "--", "sleep", mark)
+    deadline = time.monotonic() + 60
+    while not _sleepers(mark) and time.monotonic() < deadline and tool.poll() is None:
+        time.sleep(0.1)
+    before = Footprint.of(_facts(room)["supervisor"])
+    assert len(before.processes) > 3
+    tool.send_signal(blow)
+    tool.wait(30)
+    assert wait_gone(room, before) == []
+    deadline = time.monotonic() + 5
+    while _sleepers(mark) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [pid for pid in _sleepers(mark) if pid != tool.pid] == []
+
+
+def test_run_takes_results_out_and_leaves_nothing_else(room, tmp_path):
+    out = tmp_path / "out"
+    inside = (
+        f"{sys.executable} -c 'from fabric.cli.main import main; main()' "
+        "lab exec leaf-01 -- sh -c 'hostname > /lab/results/who'; exit 5"
+    )
+    done = _lab("run", *SMALL, "--results", str(out), "--", "sh", "-c", inside)
+    assert done.returncode == 5, done.stderr
+    assert mentioning(room) == []
+    assert (out / "who").read_text() == "leaf-01\n"
+    assert json.loads((out / "status.json").read_text())["missing"] == []
+    assert (out / "logs" / "leaf-01" / "frr" / "bgpd.log").is_file()

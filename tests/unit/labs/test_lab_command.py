@@ -1,0 +1,179 @@
+"""`kvfabric lab ...` on the command line: what it refuses, and how it runs programs, without a VM."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+from fabric.cli.main import _run
+from labs import state
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["status"], ["exec", "leaf-01", "--", "true"], ["shell", "leaf-01"], ["capture", "leaf-01:Ethernet0"], ["heal"],
+        ["impair", "leaf-01:Ethernet0", "--loss", "1"], ["break", "leaf-01"], ["down"],
+    ],
+)  # fmt: skip
+def test_without_a_lab_every_verb_says_so(argv, nothing, capsys):
+    assert _run(["lab", *argv]) == 2
+    assert "no lab is running" in capsys.readouterr().err
+    assert list(nothing.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["up", "lab", "--slice", "leaves=9"], "there are 2 leaves"),
+        (["up", "nosuchsite"], "nosuchsite"),
+        (["up", "lab", "--name", "Bad Name"], "lower case letters"),
+        (["up", "lab", "--engine", "vmware"], "no engine vmware"),
+        (["run", "lab", "--", "no-such-program"], "no-such-program is not a program"),
+        (["impair", "leaf-01:Ethernet0"], "say at least one of"),
+        (["impair", "leaf-01:Ethernet0", "--loss", "101"], "range"),
+        (["impair", "leaf-01:Ethernet0", "--delay", "-1"], "range"),
+        (["break", "leaf-01", "--how", "axe"], "axe"),
+        (["capture", "leaf-01:Ethernet0", "--for", "-1"], "range"),
+    ],
+)
+def test_bad_input_is_refused_in_words(argv, said, nothing, capsys):
+    assert _run(["lab", *argv]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+    assert list(nothing.iterdir()) == []
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["exec", "leaf-02", "--", "true"], "its nodes are leaf-01, spine-01"),
+        (["shell", "leaf-02"], "its nodes are leaf-01, spine-01"),
+        (["capture", "leaf-01:Ethernet1"], "close to it: leaf-01:Ethernet0"),
+        (["capture", "leaf-01:Ethernet8"], "far end is not in this lab"),
+        (["capture", "leaf-01"], "say which of its ports: leaf-01:Ethernet0"),
+        (["status", "--name", "other"], "not running; running: here"),
+        (["up", "lab", "--name", "here"], "a lab of this name is running"),
+    ],
+)
+def test_names_that_the_lab_does_not_have_are_refused(argv, said, monkeypatch, capsys):
+    monkeypatch.setattr("labs.engines.choose", lambda _name: "uml")
+    assert _run(["lab", *argv]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_down_of_a_dead_lab_tells_why_and_leaves_nothing(nothing, capsys):
+    _, alive = state.create("one")
+    os.close(alive)
+    assert _run(["lab", "down"]) == 0
+    assert "one was dead already: its supervisor was killed" in capsys.readouterr().err
+    assert list(nothing.iterdir()) == []
+
+
+def test_status_of_a_dead_lab_says_so(nothing, capsys):
+    folder, alive = state.create("one")
+    state.remove(folder)
+    os.close(alive)
+    state.note_death(folder, "the machine ended (exit -9)")
+    assert _run(["lab", "status"]) == 3
+    assert "lab one is dead: the machine ended (exit -9)" in capsys.readouterr().err
+    assert list(nothing.iterdir()) == []
+
+
+PROGRAM = """
+import sys
+from labs.client import attach
+from labs.terminal import relay, relay_terminal
+with attach() as lab:
+    if sys.argv[1] == "tty":
+        sys.exit(relay_terminal(lab.start("", ["bash", "--norc", "-i"], tty=True, paced=True)))
+    sys.exit(relay(lab.start("", sys.argv[1:], paced=True)))
+"""
+
+
+def _relay(*argv):
+    return [sys.executable, "-c", PROGRAM, *argv]
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_mebibyte_through_a_pipe_and_back():
+    data = os.urandom(1 << 20)
+    done = subprocess.run(_relay("cat"), input=data, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, data)
+
+
+@pytest.mark.usefixtures("lab")
+def test_exit_codes_and_streams_are_kept_apart():
+    done = subprocess.run(_relay("sh", "-c", "echo out; echo err >&2; exit 7"), capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"out\n", b"err\n")
+    done = subprocess.run(_relay("sh", "-c", "kill -9 $$"), capture_output=True, check=False)
+    assert done.returncode == 128 + 9
+    done = subprocess.run(_relay("no-such-program"), capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (127, b"no-such-program: No such file or directory\n")
+
+
+@pytest.mark.usefixtures("lab")
+def test_control_c_goes_to_the_program():
+    script = "trap 'echo bye; exit 3' INT; echo ready; while :; do sleep 0.05; done"
+    process = subprocess.Popen(_relay("bash", "-c", script), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.read() == b"bye\n"
+    assert process.wait(10) == 3
+
+
+def _read_until(master, text, timeout_s=15):
+    seen, deadline = b"", time.monotonic() + timeout_s
+    while text not in seen and time.monotonic() < deadline:
+        try:
+            seen += os.read(master, 4096)
+        except OSError:
+            break
+    return seen
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_shell_has_a_terminal_with_its_size_and_keys():
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, _relay("tty"))
+    termios.tcsetwinsize(master, (33, 101))
+    _read_until(master, b"# ")
+    os.write(master, b"tty && stty size; echo $((6*7))\r")
+    seen = _read_until(master, b"42")
+    assert b"/dev/pts/" in seen
+    assert b"33 101" in seen
+    os.write(master, b"sleep 60\r")
+    time.sleep(0.5)
+    os.write(master, b"\x03echo int-$?\r")
+    assert b"int-130" in _read_until(master, b"int-130")
+    os.write(master, b"exit 5\r")
+    _read_until(master, b"\x00", 2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
+    os.close(master)
+
+
+def test_a_lab_that_goes_away_ends_the_program_with_words(lab):
+    process = subprocess.Popen(_relay("sleep", "60"), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    time.sleep(1)
+    lab.send({"id": 0, "op": "stop"})
+    _, err = process.communicate(timeout=10)
+    assert process.returncode != 0
+    assert b"lab here has gone: stopped" in err
