@@ -43,7 +43,7 @@ class Started:
 
 def launch(
     lab: Lab,
-    files: Path | Callable[[Path], None],
+    files: Path | Callable[[Path], object],
     engine: str = "",
     options: Options | None = None,
     timeout_s: float = 90,
@@ -101,7 +101,7 @@ def _bring_up(running: Running, engine: str, started: float, timeout_s: float, s
     return Started(running, seconds, tuple(made["complaints"]), tuple(settled["missing"] + cabled["missing"]))
 
 
-def _place_files(lab: Lab, files: Path | Callable[[Path], None], share: Path) -> None:
+def _place_files(lab: Lab, files: Path | Callable[[Path], object], share: Path) -> None:
     (share / "lab.json").write_text(lab.to_json())
     (share / "results").mkdir()
     source, target = (files if isinstance(files, Path) else share / "nodes"), share / "nodes"
