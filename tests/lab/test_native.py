@@ -129,7 +129,7 @@ def test_a_killed_tool_leaves_nothing_on_the_host(host):
     script = (
         "XDG_CACHE_HOME=/cache PYTHONPATH=/opt/kvfabric python3 /lab/host/up.py 2>/tmp/said & "
         "until grep -q building /tmp/said; do sleep 0.1; done; kill -9 $!; wait; rm /tmp/said; "
-        "for n in $(seq 100); do pgrep -f labs.supervisor >/dev/null || exit 0; sleep 0.1; done; exit 1"
+        "for n in $(seq 100); do pgrep -f 'labs[.]supervisor' >/dev/null || exit 0; sleep 0.1; done; exit 1"
     )
     assert host.run("", ["sh", "-c", script]).rc == 0
     assert _new(before, _look(host)) == []

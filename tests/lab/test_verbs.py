@@ -1,0 +1,220 @@
+"""The lab verbs as a user types them, on one small lab: programs, shell, capture, impairments, faults, LLDP."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fabric.problem import CouldNotRunError
+from labs import engines
+from labs.client import attach
+
+pytestmark = pytest.mark.lab
+
+KVFABRIC = [sys.executable, "-c", "from fabric.cli.main import main; main()", "lab"]
+PORT, LINK_FAR = "leaf-01:Ethernet256", "spine-01:Ethernet0"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lab(tmp_path_factory):
+    """A lab that `lab up` started and left running."""
+    patch = pytest.MonkeyPatch()
+    root = Path(f"/run/kvverbs-{os.getpid()}") if os.geteuid() == 0 else tmp_path_factory.mktemp("s")
+    patch.setenv("KVFABRIC_LAB_STATE", str(root))
+    try:
+        engines.choose("uml")
+    except CouldNotRunError as error:
+        pytest.skip(f"no lab here: {error}")
+    done = _lab("up", "lab", "--slice", "leaves=1,spines=1,gateways=1,servers=2", "--engine", "uml", "--name", "verbs")
+    assert done.returncode == 0, done.stderr
+    with attach("verbs") as running:
+        yield running
+    assert _lab("down").returncode == 0
+    assert not list(root.iterdir())
+    shutil.rmtree(root)
+    patch.undo()
+
+
+def _lab(*argv):
+    return subprocess.run(
+        [*KVFABRIC, *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_status_is_the_plan(lab):
+    done = _lab("status")
+    assert done.returncode == 0, done.stdout
+    assert "the lab is what the plan says" in done.stdout
+    data = json.loads(_lab("status", "--format", "json").stdout)
+    assert data["plan_digest"] == lab.lab.plan_digest != ""
+    assert data["site"] == "lab"
+
+
+def test_lldp_sees_every_cable_under_the_names_of_the_plan(lab):
+    assert lab.call("cabled", timeout_s=10)["missing"] == []
+    said = json.loads(_lab("exec", "leaf-01", "--", "lldpcli", "-f", "json", "show", "neighbors", "details").stdout)
+    [spine] = [entry["Ethernet256"] for entry in said["lldp"]["interface"] if "Ethernet256" in entry]
+    assert "spine-01" in spine["chassis"]
+    assert spine["port"]["id"] == {"type": "ifname", "value": "Ethernet0"}
+
+
+def test_programs_that_a_gateway_has_are_found():
+    done = _lab("exec", "gw-01", "--", "gatewayctl", "status")
+    assert done.returncode == 0, done.stderr
+    assert _lab("exec", "gw-01", "--", "no-such-program").returncode == 127
+
+
+def test_a_mebibyte_each_way_through_the_serial_line():
+    data = os.urandom(1 << 20)
+    done = subprocess.run([*KVFABRIC, "exec", "leaf-01", "--", "cat"], input=data, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, data)
+    assert _lab("exec", "leaf-01", "--", "true").returncode == 0
+
+
+def test_programs_at_the_same_time_do_not_wait_for_each_other(lab):
+    hog = lab.start("leaf-01", ["sh", "-c", "sleep 6; cat >/dev/null"])
+    writer = threading.Thread(target=hog.write, args=(bytes(4 << 20),), daemon=True)
+    writer.start()
+    started = time.monotonic()
+    sleepers = [lab.start("compute-001", ["sleep", "1"]) for _ in range(8)]
+    assert [sleeper.wait(30).rc for sleeper in sleepers] == [0] * 8
+    assert time.monotonic() - started < 6
+    assert hog.poll() is None
+    hog.kill()
+
+
+def _until(master, text, timeout_s=30):
+    seen, deadline = b"", time.monotonic() + timeout_s
+    while text not in seen and time.monotonic() < deadline:
+        try:
+            seen += os.read(master, 4096)
+        except OSError:
+            break
+    return seen
+
+
+def test_a_shell_in_a_node_has_a_terminal():
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [*KVFABRIC, "shell", "leaf-01"])
+    termios.tcsetwinsize(master, (40, 120))
+    assert b"leaf-01" in _until(master, b"# ")
+    os.write(master, b"stty size; vtysh -c 'show bgp summary' | grep -c Ethernet\r")
+    seen = _until(master, b"# ", 30)
+    assert b"40 120" in seen + _until(master, b"# ", 5)
+    os.write(master, b"exit 3\r")
+    _until(master, b"\0", 5)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+    os.close(master)
+
+
+def test_a_shell_reads_commands_from_a_pipe():
+    done = subprocess.run([*KVFABRIC, "shell", "gw-01"], input=b"hostname\nexit 4\n", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (4, b"gw-01\n")
+
+
+def test_capture_writes_what_tcpdump_reads(tmp_path):
+    file = tmp_path / "spine.pcap"
+    assert _lab("capture", LINK_FAR, "-c", "12", "-w", str(file)).returncode == 0
+    with file.open("rb") as data:
+        read = subprocess.run(
+            [*KVFABRIC, "exec", "leaf-01", "--", "tcpdump", "-nr", "-"], stdin=data, capture_output=True, check=False
+        )
+    assert read.returncode == 0
+    assert len(read.stdout.splitlines()) == 12
+
+
+def test_capture_ends_in_time_and_filters():
+    started = time.monotonic()
+    done = _lab("capture", PORT, "--for", "2", "udp", "port", "3784")
+    assert done.returncode == 0
+    assert 2 <= time.monotonic() - started < 30
+    lines = done.stdout.splitlines()
+    assert len(lines) > 3
+    assert all("3784" in line for line in lines)
+
+
+def _rtt_ms(target):
+    out = _lab("exec", "leaf-01", "--", "ping", "-n", "-c5", "-i0.2", target).stdout
+    return float(re.search(r"= [\d.]+/([\d.]+)/", out).group(1))
+
+
+def test_impair_delays_until_its_end(lab):
+    link = next(k for k in lab.lab.links if {"leaf-01", "gw-01"} == {k.a.node, k.b.node})
+    end = next(e for e in link.ends() if e.node == "gw-01")
+    address = json.loads(lab.run("gw-01", ["ip", "-j", "-4", "addr", "show", "dev", end.interface]).out)[0]
+    target = address["addr_info"][0]["local"]
+    assert _lab("impair", f"gw-01:{end.interface}", "--delay", "40", "--for", "8").returncode == 0
+    assert _rtt_ms(target) >= 80
+    assert len(lab.call("faults")) == 1
+    # the same link by its other names
+    for name in (link.id, f"leaf-01:{next(e for e in link.ends() if e.node == 'leaf-01').interface}"):
+        again = _lab("impair", name, "--loss", "1")
+        assert again.returncode == 2
+        assert "impaired already" in again.stderr
+    deadline = time.monotonic() + 20
+    while lab.call("faults") and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert lab.call("faults") == []
+    assert _rtt_ms(target) < 40
+
+
+def _missing(lab):
+    return "\n".join(lab.call("status")["missing"])
+
+
+def test_break_silently_is_seen_by_bfd_only_and_heals(lab):
+    assert _lab("break", PORT).returncode == 0
+    time.sleep(2)
+    assert "BFD" in _missing(lab)
+    assert '"operstate":"UP"' in lab.run("leaf-01", ["ip", "-j", "link", "show", "Ethernet256"]).out
+    assert _lab("status").returncode == 1
+    assert "fault: " in _lab("status").stdout
+    assert json.loads(_lab("heal", LINK_FAR).stdout)  # by its other end
+    assert lab.call("converge", timeout_s=40)["missing"] == []
+
+
+@pytest.mark.parametrize(("target", "how"), [(PORT, "down"), ("spine-01", "daemons"), ("compute-001", "power")])
+def test_break_in_every_way_and_heal(lab, target, how):
+    routes = lab.run("compute-001", ["ip", "route", "show", "table", "all"]).out
+    assert _lab("break", target, "--how", how).returncode == 0
+    time.sleep(2)
+    if target != "compute-001":
+        assert _missing(lab)
+    else:
+        assert lab.run("compute-001", ["ping", "-c1", "-W1", "10.1.0.0"]).rc != 0
+    assert _lab("break", target).returncode == 2
+    assert _lab("heal").returncode == 0
+    assert lab.call("converge", timeout_s=60)["missing"] == []
+    assert lab.call("cabled", timeout_s=30)["missing"] == []
+    assert set(lab.run("compute-001", ["ip", "route", "show", "table", "all"]).out.splitlines()) == set(
+        routes.splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["break", "leaf01"], "close to it: leaf-01"),
+        (["break", PORT, "--how", "daemons"], "only a node can be broken by daemons"),
+        (["impair", "leaf-01:Ethernet999", "--loss", "1"], "has no node, link or port"),
+        (["heal", "leaf-01"], "leaf-01 has no fault"),
+        (["up", "lab", "--name", "verbs"], "a lab of this name is running"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(argv, said):
+    done = _lab(*argv)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
