@@ -143,10 +143,11 @@ def running() -> list[Path]:
 
 
 def find(name: str = "") -> Path:
-    """Return the folder of a running lab; without a name, of the only one.
+    """Return the folder of a running lab; without a name, of the one in $KVFABRIC_LAB, else of the only one.
 
     Raises InputError when there is none or more than one, CouldNotRunError when it has died.
     """
+    name = name or os.environ.get("KVFABRIC_LAB", "")
     labs = running()
     chosen = [path for path in labs if not name or path.name == name]
     if len(chosen) == 1:

@@ -58,12 +58,14 @@ def test_a_removal_that_was_cut_short_is_no_lab(root):
     assert list(root.iterdir()) == []
 
 
-def test_more_than_one_lab_must_be_named():
+def test_more_than_one_lab_must_be_named(monkeypatch):
     handles = [state.create(name)[1] for name in ("one", "two")]
     with pytest.raises(InputError, match="more than one is running: one, two"):
         state.find()
     with pytest.raises(InputError, match="not running; running: one, two"):
         state.find("three")
+    monkeypatch.setenv("KVFABRIC_LAB", "two")
+    assert state.find().name == "two"
     for handle in handles:
         os.close(handle)
 
