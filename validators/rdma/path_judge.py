@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from validators.counters.readings import Readings
     from validators.rdma.launch import Row
 
-_CHECK_TRANSFERS = 2
-"""Transfers whose content is checked, before and after the measured ones."""
-
 
 def judge_counters(plan: Plan, kind: str, class_name: str, rows: Sequence[Row], seen: dict[str, Any]) -> list[Result]:
     """Judge what `probe.collect` kept of a round's counters; a reason why there are none is a skipped result."""
@@ -140,7 +137,7 @@ def _grown(stage: Stage, known: dict[str, tuple[Readings, Readings]], chosen: Tr
 
 
 def _bytes(row: Row) -> int:
-    return int(row.drive["bytes"]) * (int(row.drive["transfers"]) + _CHECK_TRANSFERS)
+    return int(row.drive["bytes"]) * (int(row.drive["transfers"]) + int(row.drive["unmeasured"]))
 
 
 def _names(stage: Stage) -> list[str]:

@@ -105,7 +105,9 @@ def test_the_table_goes_away_and_a_device_that_refuses_is_named(lab_plan, flow: 
 
 
 def _row(flow: Flow, **changes) -> Row:
-    return Row(flow, {"payload_gbps": 1.0, "bytes": 1000, "transfers": 3, "late_s": 0.0, **changes}, {})
+    return Row(
+        flow, {"payload_gbps": 1.0, "bytes": 1000, "transfers": 3, "unmeasured": 2, "late_s": 0.0, **changes}, {}
+    )
 
 
 def _seen(plan, flow: Flow, grown: dict[tuple[str, Key], int]) -> dict:

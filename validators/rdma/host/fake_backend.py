@@ -140,8 +140,9 @@ class FakeTransfer:
     ) -> None:
         self.connection, self.verb, self.pieces, self.local, self.remote = connection, verb, pieces, local, remote
 
-    def run(self, deadline_s: float) -> Times:
+    def run(self, deadline_s: float, time_posts: bool = False) -> Times:
         """Copy everything. Raises TransferError as verbs would."""
+        del time_posts
         start = time.perf_counter()
         theirs = self._open_remote(start)
         mine, base = self.local.buffer.map, self.remote["address"]

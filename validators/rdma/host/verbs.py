@@ -193,9 +193,10 @@ class VerbsTransfer:
         """Post every request by itself on the first queue pair, each asking for a completion."""
         raise NotImplementedError
 
-    def run(self, deadline_s: float) -> Times:
+    def run(self, deadline_s: float, time_posts: bool = False) -> Times:
         """Post and wait. Raises TransferError."""
-        return run_window(len(self.slices), self.stride, self.poster(), self.connection.poll, deadline_s)
+        poll, post = self.connection.poll, self.poster()
+        return run_window(len(self.slices), self.stride, post, poll, deadline_s, time_posts)
 
     def close(self) -> None:
         """Free every work request."""
