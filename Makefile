@@ -54,7 +54,7 @@ lint: install
 
 .PHONY: test
 test: lint $(if $(filter no,$(LAB)),,lab)
-	@$(if $(filter no,$(LAB)),,KVFABRIC_LAB=required) $(BIN)/python -m pytest -q $(if $(filter no,$(LAB)),-m 'not lab and not hardware',-m 'not hardware')
+	@$(if $(filter no,$(LAB)),,KVFABRIC_REQUIRE_LAB=yes) $(BIN)/python -m pytest -q $(if $(filter no,$(LAB)),-m 'not lab and not hardware',-m 'not hardware')
 
 # what a lab boots (a kernel and a Debian root): about 11 minutes once, then cached
 .PHONY: lab

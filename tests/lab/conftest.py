@@ -13,8 +13,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.skipped and os.environ.get("KVFABRIC_LAB") == "required" and item.get_closest_marker("lab"):
+    if report.skipped and os.environ.get("KVFABRIC_REQUIRE_LAB") == "yes" and item.get_closest_marker("lab"):
         report.outcome = "failed"
         where = call.excinfo.value if call.excinfo else "skipped"
-        report.longrepr = f"{item.nodeid} must run here (KVFABRIC_LAB=required), but: {where}"
+        report.longrepr = f"{item.nodeid} must run here (KVFABRIC_REQUIRE_LAB=yes), but: {where}"
     return report
