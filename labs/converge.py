@@ -1,4 +1,4 @@
-"""Has the lab become what the plan says? Asked of FRR itself (its JSON), never slept for.
+"""Has the lab become what the plan says? Asked of FRR itself (its JSON) and of haproxy, never slept for.
 
 `observe` runs inside the lab's machine; `missing` is pure: expectation and observation in, differences in words out.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from labs import balancer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from labs.model import Expectation, Lab, Route, Session, Vtep
+    from labs.model import Expectation, Lab, Route, Service, Session, Vtep
 
 _COMMANDS = {
     "bgp": "show bgp vrf all summary json",
@@ -22,15 +25,21 @@ _COMMANDS = {
     "rmac": "show evpn rmac vni all json",
     "route": "show ip route vrf all json",
 }
+_DAEMON_OF = {"bgp": "bgpd", "bfd": "bfdd", "vni": "zebra", "rmac": "zebra", "route": "zebra"}
 _PAUSE_S = 0.25
 
 
 @dataclass
 class Observation:
-    """What FRR on one node says, by subject (keys of the commands above)."""
+    """What FRR on one node says, by subject (keys of the commands above), and haproxy where there is one.
+
+    A subject that is not there was not answered: its daemon does not run. `trouble` says why nothing could be asked.
+    """
 
     node: str
     said: dict[str, Any] = field(default_factory=dict)
+    listeners: dict[str, balancer.Listener] | None = None
+    trouble: str = ""
 
     def bgp_state(self, vrf: str, neighbor: str, family: str) -> str:
         """Return the state of a session in an address family (`ipv4Unicast`, `l2VpnEvpn`)."""
@@ -91,46 +100,68 @@ def parse_documents(text: str) -> list[Any]:
 
 
 def observe(node: str) -> Observation:
-    """Ask one node's FRR everything in one vtysh; a subject that it does not answer stays empty."""
+    """Ask a node's FRR, and its haproxy when it has one; what does not answer stays empty."""
+    from labs.native.nodes import holders
+
+    try:
+        listeners = balancer.read(Path(f"/proc/{holders()[node]}/root"))
+        return Observation(node, _ask_frr(node), listeners)
+    except (KeyError, OSError) as error:
+        return Observation(node, trouble=f"the node is gone ({error})")
+
+
+def _ask_frr(node: str) -> dict[str, Any]:
+    """Ask everything in one vtysh."""
     from labs.native.nodes import run_in
 
     arguments = [part for command in _COMMANDS.values() for part in ("-c", command)]
     documents = parse_documents(run_in(node, ["vtysh", *arguments]).stdout)
     if len(documents) == len(_COMMANDS):
-        return Observation(node, dict(zip(_COMMANDS, documents, strict=True)))
+        return dict(zip(_COMMANDS, documents, strict=True))
     # some command printed no JSON (a daemon is not there): ask one by one
     said = {}
     for subject, command in _COMMANDS.items():
         if answer := parse_documents(run_in(node, ["vtysh", "-c", command]).stdout):
             said[subject] = answer[0]
-    return Observation(node, said)
+    return said
 
 
 def missing(expect: Expectation, seen: dict[str, Observation]) -> list[str]:
-    """Return what the expectation has and the observation has not, in words, session by session, route by route."""
-    found = [
-        text for session in expect.sessions if session.node in seen for text in _session(session, seen[session.node])
-    ]
-    found += [text for vtep in expect.vteps if vtep.node in seen for text in _vtep(vtep, seen[vtep.node])]
-    found += [text for route in expect.routes if route.node in seen for text in _route(route, seen[route.node])]
+    """Return what the expectation has and the observation has not, in words, each beginning with its node.
+
+    A node or daemon that does not answer is one line, not one for each thing that nobody could say.
+    """
+    found = [text for one in seen.values() for text in _silence(one)]
+    asked = {name: one for name, one in seen.items() if not one.trouble}
+    found += [text for item in expect.sessions if item.node in asked for text in _session(item, asked[item.node])]
+    found += [text for item in expect.vteps if item.node in asked for text in _vtep(item, asked[item.node])]
+    found += [text for item in expect.routes if item.node in asked for text in _route(item, asked[item.node])]
+    found += [text for item in expect.services if item.node in asked for text in _service(item, asked[item.node])]
     return found
+
+
+def _silence(seen: Observation) -> list[str]:
+    if seen.trouble:
+        return [f"{seen.node}: {seen.trouble}"]
+    mute = sorted({_DAEMON_OF[subject] for subject in _COMMANDS if subject not in seen.said})
+    return [f"{seen.node}: {', '.join(mute)} of FRR does not answer"] if mute else []
 
 
 def _session(session: Session, seen: Observation) -> list[str]:
     families = ["ipv4Unicast", *(["l2VpnEvpn"] if session.evpn else [])]
     found = []
-    for family in families:
+    for family in families if "bgp" in seen.said else ():
         state = seen.bgp_state(session.vrf, session.neighbor, family)
         if state != "Established":
             found.append(f"{session.node}: BGP {family} to {session.neighbor} is {state}")
-    if session.bfd and (state := seen.bfd_state(session.neighbor)) != "up":
+    if session.bfd and "bfd" in seen.said and (state := seen.bfd_state(session.neighbor)) != "up":
         found.append(f"{session.node}: BFD to {session.neighbor} is {state}")
     return found
 
 
 def _vtep(vtep: Vtep, seen: Observation) -> list[str]:
     found = []
-    for vni, vrf in vtep.vnis.items():
+    for vni, vrf in vtep.vnis.items() if "vni" in seen.said else ():
         if (state := seen.vni_state(vni)) != "Up":
             found.append(f"{vtep.node}: VNI {vni} ({vrf}) is {state}")
         known = seen.rmac_vteps(vni)
@@ -143,14 +174,32 @@ def _vtep(vtep: Vtep, seen: Observation) -> list[str]:
 
 
 def _route(route: Route, seen: Observation) -> list[str]:
-    if route.prefix in seen.routes(route.vrf):
+    if "route" not in seen.said or route.prefix in seen.routes(route.vrf):
         return []
     return [f"{route.node}: {route.vrf or 'default'} lacks {route.prefix}"]
 
 
+def _service(service: Service, seen: Observation) -> list[str]:
+    if seen.listeners is None:
+        return [f"{service.node}: haproxy does not answer: VIP {service.address} is not served"]
+    listener = seen.listeners.get(service.name)
+    if not listener or not listener.open:
+        return [f"{service.node}: VIP {service.address} ({service.name}) does not listen"]
+    checks = {backend.name: backend for backend in listener.backends}
+    found = []
+    for name, address in service.backends.items():
+        if name not in checks:
+            found.append(f"{service.node}: VIP {service.address} lacks backend {address}")
+        elif not checks[name].reached:
+            said = f"{checks[name].check} {checks[name].text}".strip()
+            found.append(f"{service.node}: VIP {service.address} does not reach {address}: {said}")
+    return found
+
+
 def routers(lab: Lab) -> list[str]:
     """Return the nodes that the expectation speaks of, in lab order."""
-    named = {item.node for group in (lab.expect.sessions, lab.expect.vteps, lab.expect.routes) for item in group}
+    groups = (lab.expect.sessions, lab.expect.vteps, lab.expect.routes, lab.expect.services)
+    named = {item.node for group in groups for item in group}
     return [node.name for node in lab.nodes if node.name in named]
 
 

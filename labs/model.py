@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 LEAF, BORDER_LEAF, SPINE, GATEWAY, SERVER = "leaf", "border-leaf", "spine", "gateway", "server"
-INTERNET, LOADBALANCER = "internet", "loadbalancer"
-KINDS = (LEAF, BORDER_LEAF, SPINE, GATEWAY, SERVER, INTERNET, LOADBALANCER)
+EDGE, INTERNET, LOADBALANCER = "edge", "internet", "loadbalancer"
+KINDS = (LEAF, BORDER_LEAF, SPINE, GATEWAY, SERVER, EDGE, INTERNET, LOADBALANCER)
+OUTSIDE = frozenset({EDGE, INTERNET, LOADBALANCER})  # nobody renders these, the lab makes their files
 
 # Linux refuses longer interface names (IFNAMSIZ less the final zero byte)
 LONGEST_INTERFACE = 15
@@ -91,12 +92,26 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
+class Service:
+    """A VIP and port (`192.0.2.1:443`) that a load balancer serves under a name; backends are name -> address:port.
+
+    Its checks must come back from every backend; whether anybody listens there is the servers' business.
+    """
+
+    node: str
+    name: str
+    address: str
+    backends: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Expectation:
     """What a converged lab looks like, from the plan."""
 
     sessions: tuple[Session, ...] = ()
     vteps: tuple[Vtep, ...] = ()
     routes: tuple[Route, ...] = ()
+    services: tuple[Service, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +171,7 @@ def _expectation(data: dict[str, Any]) -> Expectation:
             for v in data["vteps"]
         ),
         routes=tuple(Route(**route) for route in data["routes"]),
+        services=tuple(Service(**service) for service in data["services"]),
     )
 
 

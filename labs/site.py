@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from labs import launch, outside
+from labs import launch, model, outside
 from labs import slice as slicing
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def write_files(plan: Plan, lab: Lab, folder: Path, instead: Mapping[str, dict[s
     from fabric.render.writer import write_tree
 
     other = instead or {}
-    devices = [n.name for n in lab.nodes if n.name not in plan.edges and n.name not in other]
+    devices = [n.name for n in lab.nodes if n.kind not in model.OUTSIDE and n.name not in other]
     written = write_tree(folder, chain(render_site(plan, devices, "frr"), other.items()))
-    outside.write(plan, folder, [n.name for n in lab.nodes if n.name in plan.edges])
+    outside.write(plan, folder, lab)
     return written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fabric.plan import EXTERNAL_LINK, SERVER_LINK
 from fabric.problem import InputError, Problem
-from labs import model
+from labs import model, outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -119,12 +119,15 @@ def _in_turn(plan: Plan, leaves: set[str]) -> list[str]:
 
 
 def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.Lab:
-    """Return the lab of a plan's slice, with what it should look like once converged."""
+    """Return the lab of a plan's slice and its outside, with what it should look like once converged.
+
+    Raises InputError when the site has public addresses that play the outside in a lab.
+    """
     counts = counts or {}
     chosen = devices(plan, counts)
     inside = list(_links(plan, frozenset(chosen), counts.get(LINKS, _FEW_LINKS if counts else 0)))
     lit = frozenset(link.id for link in inside)
-    return model.Lab(
+    lab = model.Lab(
         name=name,
         nodes=tuple(_node(plan, device, lit) for device in chosen),
         links=tuple(_link(plan, link) for link in inside),
@@ -132,6 +135,7 @@ def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.L
         site=plan.site,
         plan_digest=plan.digest,
     )
+    return outside.extend(plan, lab)
 
 
 def _links(plan: Plan, chosen: frozenset[str], parallel: int) -> Iterable[Link]:
@@ -154,7 +158,6 @@ def _link(plan: Plan, link: Link) -> model.Link:
 
 
 def _node(plan: Plan, device: str, inside: frozenset[str]) -> model.Node:
-    kind = {"edge": model.INTERNET}.get(plan.kind_of[device], plan.kind_of[device])
     links = plan.links_of.get(device, ())
     dark = tuple(dict.fromkeys(k.end(device).interface for k in links if k.id not in inside))
     rdma: tuple[str, ...] = ()
@@ -166,7 +169,7 @@ def _node(plan: Plan, device: str, inside: frozenset[str]) -> model.Node:
         tenants = tuple(dict.fromkeys(p.tenant for p in ports if p.tenant))
     elif device in plan.gateways:
         tenants = plan.gateways[device].tenants
-    return model.Node(device, kind, device, dark, rdma, tenants)
+    return model.Node(device, plan.kind_of[device], device, dark, rdma, tenants)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,19 @@
-"""`make test` has built the lab's parts, so there a lab test that would skip is a failure: nothing tested is not green."""
+"""The lab site, booted once for every test that only needs a running lab; a test that breaks it must heal it.
+
+`make test` has built the lab's parts, so there a lab test that would skip is a failure: nothing tested is not green.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
+
+from fabric.problem import CouldNotRunError
+from labs import engines, site
+from labs.client import Running
 
 
 @pytest.hookimpl(wrapper=True)
@@ -18,3 +26,20 @@ def pytest_runtest_makereport(
         where = call.excinfo.value if call.excinfo else "skipped"
         report.longrepr = f"{item.nodeid} must run here (KVFABRIC_REQUIRE_LAB=yes), but: {where}"
     return report
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The running lab site; whoever runs tests at the same time has another folder of labs."""
+    folder = Path(f"/run/kvfabric-test-{os.getpid()}") if os.geteuid() == 0 else tmp_path_factory.mktemp("lab")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KVFABRIC_LAB_STATE", str(folder))
+        try:
+            engines.choose()
+        except CouldNotRunError as error:
+            pytest.skip(f"no lab here: {error}")
+        started = site.start("lab", name="pytest")
+        assert started.ok, (started.complaints, started.missing)
+        yield started.running
+        started.running.stop()
+        assert not [path for path in folder.iterdir() if path.name == "pytest"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fabric.build import load_plan
 from fabric.problem import InputError
-from labs import converge, model, outside, wire
+from labs import balancer, converge, model, outside, wire
 from labs import slice as slicing
 from labs.native import bringup
 
@@ -22,7 +24,7 @@ def test_a_lab_survives_json(plan):
     lab = slicing.make(plan, "lab")
     assert model.Lab.from_json(lab.to_json()) == lab
     assert model.faults(lab) == []
-    assert len(lab.expect.sessions) == 20
+    assert len(lab.expect.sessions) == 26
 
 
 def test_a_slice_keeps_names_and_darkens_the_rest(plan):
@@ -57,9 +59,47 @@ def test_missing_says_what_is_absent():
         vteps=(model.Vtep("leaf", "10.0.0.1", {"100": "Vrf-a"}, {"100": ("10.0.0.2",)}),),
         routes=(model.Route("leaf", "Vrf-a", "10.1.0.0/31"),),
     )
-    found = converge.missing(expect, {"leaf": converge.Observation("leaf")})
-    assert len(found) == 6
+    silent = {subject: {} for subject in ("bgp", "bfd", "vni", "rmac", "route")}
+    assert len(converge.missing(expect, {"leaf": converge.Observation("leaf", silent)})) == 6
     assert converge.missing(expect, {}) == []
+    del silent["bfd"], silent["route"]
+    found = converge.missing(expect, {"leaf": converge.Observation("leaf", silent)})
+    assert found[0] == "leaf: bfdd, zebra of FRR does not answer"
+    assert len(found) == 5
+    assert converge.missing(expect, {"leaf": converge.Observation("leaf", trouble="gone")}) == ["leaf: gone"]
+
+
+STAT = """# pxname,svname,status,stot,check_status,check_desc,last_chk
+acme-443,FRONTEND,OPEN,7,,,
+acme-443,forward,UP,4,L4OK,Layer4 check passed,
+acme-443,forward-2,DOWN 1/2,3,* L4CON,Layer4 connection problem,Connection refused
+acme-443,BACKEND,UP,7,,,
+acme-2222,FRONTEND,STOP,0,,,
+acme-2222,forward,DOWN,0,L4TOUT,Layer4 timeout,
+"""
+
+
+def test_a_balancer_tells_refused_from_not_reached():
+    backends = {"forward": "203.0.113.20:443", "forward-2": "203.0.113.21:443"}
+    web = model.Service("vip-01", "acme-443", "192.0.2.1:443", backends)
+    ssh = model.Service("vip-01", "acme-2222", "192.0.2.1:2222", {"forward": "203.0.113.20:2222"})
+    said = {subject: {} for subject in ("bgp", "bfd", "vni", "rmac", "route")}
+    listeners = balancer.parse(STAT)
+    assert listeners["acme-443"].up
+    assert not listeners["acme-2222"].up
+    assert listeners["acme-443"].backends[1].reached
+
+    def missing(service, now):
+        seen = converge.Observation("vip-01", said, now)
+        return converge.missing(model.Expectation(services=(service,)), {"vip-01": seen})
+
+    assert missing(web, listeners) == []
+    assert missing(ssh, listeners) == ["vip-01: VIP 192.0.2.1:2222 (acme-2222) does not listen"]
+    assert missing(web, None) == ["vip-01: haproxy does not answer: VIP 192.0.2.1:443 is not served"]
+    timeout = balancer.parse(STAT.replace("L4OK,Layer4 check passed", "L4TOUT,Layer4 timeout"))
+    assert missing(web, timeout) == ["vip-01: VIP 192.0.2.1:443 does not reach 203.0.113.20:443: L4TOUT Layer4 timeout"]
+    fewer = balancer.parse(STAT.replace("acme-443,forward,", "acme-443,other,"))
+    assert missing(web, fewer) == ["vip-01: VIP 192.0.2.1:443 lacks backend 203.0.113.20:443"]
 
 
 def test_json_documents_are_split():
@@ -72,5 +112,30 @@ def test_daemons_and_sysctls_are_read():
 
 
 def test_the_outside_gets_files(plan, tmp_path):
-    outside.write(plan, tmp_path, ["edge-01"])
+    lab = slicing.make(plan, "lab")
+    outside.write(plan, tmp_path, lab)
+    assert {n.name for n in lab.nodes if n.kind in model.OUTSIDE} == {path.name for path in tmp_path.iterdir()}
     assert "router bgp 64999" in (tmp_path / "edge-01" / "frr.conf").read_text()
+    balancing = (tmp_path / "vip-02" / "haproxy.cfg").read_text()
+    assert "bind 192.0.2.1:443" in balancing
+    assert "server forward-2 203.0.113.21:443" in balancing
+    assert "192.0.2.2/32" in (tmp_path / "vip-02" / "network.sh").read_text()
+    assert not (tmp_path / "internet-01" / "haproxy.cfg").exists()
+
+
+def test_a_balancer_shows_what_the_slice_can_serve(plan):
+    lab = slicing.make(plan, "lab", slicing.parse_counts("servers=1"))
+    shown = {item.name: item.backends for item in lab.expect.services if item.node == "vip-01"}
+    assert shown == {"acme-443": {"forward": "203.0.113.20:443"}, "acme-2222": {"forward": "203.0.113.20:2222"}}
+    nobody = slicing.make(plan, "lab", slicing.parse_counts("servers=0"))
+    assert not nobody.has("vip-01")
+    assert nobody.has("internet-01")
+    assert not slicing.make(plan, "lab", slicing.parse_counts("gateways=0")).has("internet-01")
+
+
+def test_public_addresses_of_the_outside_are_refused(plan):
+    tenant = plan.tenants["acme"]
+    taken = replace(tenant.exposures[2], public=("198.51.100.7/32",))
+    other = replace(plan, tenants={**plan.tenants, "acme": replace(tenant, exposures=(taken,))})
+    with pytest.raises(InputError, match=r"198\.51\.100"):
+        slicing.make(other, "lab")

@@ -1,0 +1,172 @@
+"""Programs that tests run in nodes of the lab: servers that say who they are, clients that keep calling, RDMA reads."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SERVE = """
+import socket, socketserver, sys
+class Name(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall("{} {}\\n".format(socket.gethostname(), self.client_address[0]).encode())
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
+server = Server(("0.0.0.0", int(sys.argv[1])), Name)
+print("ready", flush=True)
+server.serve_forever()
+"""
+
+# one new connection each 0.1 s for some seconds: a row each of start, duration, and what the server said
+CALL = """
+import json, socket, sys, threading, time
+target, port, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+rows, begin = [], time.time()
+def call():
+    start, said = time.time(), ""
+    try:
+        with socket.create_connection((target, port), 20) as s:
+            s.settimeout(20)
+            said = s.makefile().readline().strip()
+    except OSError as error:
+        said = f"error {type(error).__name__}"
+    rows.append((start, time.time() - start, said))
+threads = []
+print("ready", flush=True)
+while time.time() < begin + seconds:
+    threads.append(threading.Thread(target=call)); threads[-1].start()
+    time.sleep(0.1)
+for thread in threads: thread.join()
+print(json.dumps(sorted(rows)))
+"""
+
+# UDP from many ports: many flows
+SPRAY = """
+import socket, sys, time
+target, flows, each = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+socks = []
+for n in range(flows):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("", 20000 + n)); socks.append(s)
+for _ in range(each):
+    for n, s in enumerate(socks):
+        try: s.sendto(b"x" * 100, (target, 30000 + n))
+        except ConnectionRefusedError: pass
+    time.sleep(0.02)
+"""
+
+# one TCP connection from a chosen source port, says what the far side saw
+ASK = """
+import socket, sys
+source, port, target, target_port = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.settimeout(5); s.bind((source, port))
+s.connect((target, target_port)); print(s.makefile().readline().strip())
+"""
+
+# an RDMA READ whose two ends meet through files, not by TCP: only verbs decide whether it works
+READ = """
+import json, pathlib, sys, time
+from validators.rdma.host.backend import OpenSpec, Piece, QpSettings, TransferError
+from validators.rdma.host.memory import Buffer
+from validators.rdma.host.pyverbs_backend import Backend
+role, address, device, folder = sys.argv[1:5]
+folder = pathlib.Path(folder); folder.mkdir(exist_ok=True)
+other = {"owner": "reader", "reader": "owner"}[role]
+def wait(name):
+    for _ in range(300):
+        if (folder / name).exists(): return (folder / name).read_text()
+        time.sleep(0.1)
+    sys.exit("the other end did not come")
+def put(name, text):
+    (folder / (name + ".new")).write_text(text); (folder / (name + ".new")).rename(folder / name)
+buffer = Buffer(65536)
+if role == "owner": buffer.map[:65536] = b"KV" * 32768
+opened = Backend().open(OpenSpec(address, device))
+region = opened.register("main", buffer, "read" if role == "owner" else "local")
+link = opened.connect("main", 1, 16, QpSettings(timeout=14, retry_cnt=4))
+put(role, json.dumps({"info": link.local_info(), "address": region.address, "key": region.key}))
+peer = json.loads(wait(other))
+link.establish(peer["info"])
+put(role + ".ready", "")
+wait(other + ".ready")
+if role == "owner":
+    wait("done"); print(json.dumps({"owner": "done"})); sys.exit()
+try:
+    read = link.prepare("read", [Piece(0, 0, 65536)], region, {"address": peer["address"], "key": peer["key"]})
+    read.run(20)
+    print(json.dumps({"status": "SUCCESS", "same": bytes(buffer.map[:65536]) == b"KV" * 32768}))
+except TransferError as error:
+    print(json.dumps({"status": error.status, "same": bytes(buffer.map[:65536]) == b"KV" * 32768}))
+finally:
+    put("done", "")
+"""
+
+
+def ping(lab: Any, node: str, target: str, *more: str) -> bool:
+    """Whether a node reaches an address: three echoes, one answer is enough."""
+    return bool(lab.run(node, ["ping", "-n", "-c3", "-i0.2", "-W1", *more, target]).rc == 0)
+
+
+def frr(lab: Any, node: str, command: str) -> Any:
+    """FRR's JSON answer."""
+    return json.loads(lab.run(node, ["vtysh", "-c", f"{command} json"]).check().out)
+
+
+@contextmanager
+def serving(lab: Any, port: int, *nodes: str) -> Iterator[None]:
+    """Servers on `port` of the nodes that say their own name and the client's address."""
+    servers = [lab.start(node, ["python3", "-c", SERVE, str(port)]) for node in nodes]
+    try:
+        for server in servers:
+            server.wait_for("ready")
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+
+
+def ask(lab: Any, node: str, target: str, port: int, source: str = "0.0.0.0", source_port: int = 0) -> str:
+    """What the server at the other end said, empty when nothing."""
+    argv = ["python3", "-c", ASK, source, str(source_port), target, str(port)]
+    return str(lab.run(node, argv).out.strip())
+
+
+def wait_until(condition: Any, seconds: float) -> bool:
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.25)
+    return True
+
+
+def vip_up(lab: Any, service: str) -> bool:
+    """Whether every backend of a service is up on every load balancer."""
+    rows = [s for b in lab.call("status")["balancers"] for s in b["services"] if s["name"] == service]
+    return bool(rows) and all(backend["up"] for row in rows for backend in row["backends"])
+
+
+def rdma_read(lab: Any, owner: tuple[str, str], reader: tuple[str, str], name: str) -> dict[str, Any]:
+    """An RDMA READ by pyverbs between two (server, address), introduced to each other through files."""
+    folder = f"/lab/results/{name}"
+    started = []
+    for role, (server, address) in (("owner", owner), ("reader", reader)):
+        argv = ["timeout", "50", "python3", "-c", READ, role, address, f"{server}.be0-port0", folder]
+        started.append(lab.start(server, argv))
+    done = started[1].wait(60)
+    started[0].kill()
+    assert done.out, (done.err, started[0].printed())
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def packets_in(lab: Any, node: str) -> int:
+    """Packets that a node's ports have received."""
+    links = json.loads(lab.run(node, ["ip", "-j", "-s", "link"]).check().out)
+    return sum(link["stats64"]["rx"]["packets"] for link in links if link["ifname"].startswith("Ethernet"))
