@@ -48,10 +48,16 @@ class Observation:
 
     def bfd_state(self, neighbor: str) -> str:
         """Return the state of the BFD session of a neighbor given by interface or address."""
-        for peer in _bfd_peers(self.said.get("bfd", [])):
+        for peer in bfd_peers(self.said.get("bfd", [])):
             if neighbor in {peer.get("interface"), peer.get("peer")}:
-                return str(peer.get("status", "unknown"))
+                status, why = str(peer.get("status", "unknown")), peer.get("diagnostic", "ok")
+                return status if status == "up" or why == "ok" else f"{status} ({why})"
         return "absent"
+
+    def evpn_prefixes(self) -> int:
+        """Return how many EVPN routes its neighbors have sent it, those of the one that sent most."""
+        peers = self.said.get("bgp", {}).get("default", {}).get("l2VpnEvpn", {}).get("peers", {})
+        return max((int(peer.get("pfxRcd") or 0) for peer in peers.values()), default=0)
 
     def vni_state(self, vni: str) -> str:
         """Return Up, Down or absent for a layer 3 VNI."""
@@ -75,8 +81,8 @@ class Observation:
         return found
 
 
-def _bfd_peers(said: Any) -> Iterable[dict[str, Any]]:
-    """FRR gives a list of peers, or one of VRFs with lists of peers."""
+def bfd_peers(said: Any) -> Iterable[dict[str, Any]]:
+    """Yield the peers of `show bfd peers json`: FRR gives a list of them, or one of VRFs with lists of peers."""
     for entry in said if isinstance(said, list) else [said]:
         if isinstance(entry, dict):
             yield from entry.get("peers", [entry] if "peer" in entry else [])

@@ -1,4 +1,4 @@
-"""What a network engineer asks first: sessions, BFD, EVPN, VNIs, RMACs, tenant routes, conntrack, RDMA devices."""
+"""What a network engineer asks first: sessions, BFD, EVPN, VNIs, RMACs, tenant routes, NAT, RDMA devices, VIPs."""
 
 from __future__ import annotations
 
@@ -6,31 +6,39 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from labs import converge
-from labs.model import GATEWAY, SERVER
+from labs.model import GATEWAY, LOADBALANCER, SERVER
 
 if TYPE_CHECKING:
     from labs.converge import Observation
     from labs.model import Lab, Node
 
+_ACTIVE = "ACTIVE"
+
 
 def collect(lab: Lab) -> dict[str, Any]:
     """Observe every node from inside the machine and return JSON-ready data, with what differs from the plan."""
     from labs.native import faults, lldp
-    from labs.native.nodes import run_in
 
     seen = {name: converge.observe(name) for name in converge.routers(lab)}
-    rows = [router(seen[name], node) for node in lab.nodes if (name := node.name) in seen]
-    for row in rows:
-        if row["kind"] == GATEWAY:
-            row["conntrack"] = _number(
-                run_in(row["node"], ["cat", "/proc/sys/net/netfilter/nf_conntrack_count"]).stdout
-            )
+    servers = [_server(node) for node in lab.nodes if node.kind == SERVER]
+    gateways = [_gateway(node) for node in lab.nodes if node.kind == GATEWAY]
+    lacks = converge.missing(lab.expect, seen) + lldp.missing(lab, lldp.observe(lab))
+    reasons = {name: _why_down(name) for name in {text.partition(":")[0] for text in lacks if ": BGP " in text}}
+    lacks = [_with_reason(text, reasons) for text in lacks]
+    lacks += [text for row in servers for text in server_faults(row)]
+    lacks += [text for row in gateways for text in gateway_faults(row)]
     return {
         "lab": lab.name,
         "site": lab.site,
         "plan_digest": lab.plan_digest,
-        "routers": rows,
-        "servers": [_server(node) for node in lab.nodes if node.kind == SERVER],
+        "as_planned": not lacks,
+        "missing": lacks,
+        "faults": faults.listed(),
+        "routers": [router(seen[node.name], node, lab) for node in lab.nodes if node.name in seen],
+        "tenants": tenants(lab, seen),
+        "gateways": gateways,
+        "servers": servers,
+        "balancers": [balancer(seen[node.name], lab) for node in lab.nodes if node.kind == LOADBALANCER],
         "links": [
             {
                 "id": link.id,
@@ -40,51 +48,166 @@ def collect(lab: Lab) -> dict[str, Any]:
             }
             for link in lab.links
         ],
-        "faults": faults.listed(),
-        "missing": converge.missing(lab.expect, seen) + lldp.missing(lab, lldp.observe(lab)),
     }
 
 
-def router(seen: Observation, node: Node) -> dict[str, Any]:
-    """Return the figures of one router from its observation."""
-    sessions = [
-        (vrf, neighbor, str(peer.get("state", "")))
-        for vrf, families in seen.said.get("bgp", {}).items()
-        if isinstance(families, dict)
-        for family in families.values()
-        if isinstance(family, dict)
-        for neighbor, peer in family.get("peers", {}).items()
-    ]
-    names = {(vrf, neighbor) for vrf, neighbor, _ in sessions}
-    down = {(vrf, neighbor) for vrf, neighbor, state in sessions if state != "Established"}
-    peers = list(converge._bfd_peers(seen.said.get("bfd", [])))
+# ------------------------------------------------------------------ routers
+
+
+def router(seen: Observation, node: Node, lab: Lab) -> dict[str, Any]:
+    """Return the figures of one router from its observation; `all` counts what is configured, planned or not."""
+    expected = {vni: far for vtep in lab.expect.vteps if vtep.node == seen.node for vni, far in vtep.remotes.items()}
+    known = {vni: sorted(seen.rmac_vteps(vni)) for vni in expected}
+    peers = list(converge.bfd_peers(seen.said.get("bfd", [])))
     vrfs = seen.said.get("vni", {}).get("vrfs", [])
     return {
         "node": seen.node,
         "kind": node.kind,
-        "bgp": {"up": len(names - down), "all": len(names), "down": sorted(neighbor for _, neighbor in down)},
-        "bfd": {"up": sum(1 for peer in peers if peer.get("status") == "up"), "all": len(peers)},
-        "vni": {"up": sum(1 for entry in vrfs if entry.get("state") == "Up"), "all": len(vrfs)},
-        "rmac": {str(entry["vni"]): sorted(seen.rmac_vteps(str(entry["vni"]))) for entry in vrfs},
+        "trouble": seen.trouble,
+        "bgp": _tally({f"{vrf} {peer}".removeprefix("default "): up for vrf, peer, up in _sessions(seen, "")}),
+        "evpn": {
+            **_tally({peer: up for _, peer, up in _sessions(seen, "l2VpnEvpn")}),
+            "prefixes": seen.evpn_prefixes(),
+        },
+        "bfd": _tally({str(peer.get("interface") or peer.get("peer")): peer.get("status") == "up" for peer in peers}),
+        "vni": _tally({f"{entry.get('vni')} {entry.get('vrf')}": entry.get("state") == "Up" for entry in vrfs}),
+        "rmac": known,
+        "rmac_wanted": {vni: sorted(far) for vni, far in expected.items()},
         "routes": {vrf: len(seen.routes(vrf)) for vrf in seen.said.get("route", {})},
     }
+
+
+def _tally(up: dict[str, bool]) -> dict[str, Any]:
+    return {"up": sum(up.values()), "all": len(up), "down": sorted(name for name, well in up.items() if not well)}
+
+
+def _sessions(seen: Observation, family: str) -> list[tuple[str, str, bool]]:
+    """VRF, neighbor and whether established in every family (or only in `family`) that it has."""
+    found: dict[tuple[str, str], bool] = {}
+    for vrf, families in seen.said.get("bgp", {}).items():
+        for name, data in families.items() if isinstance(families, dict) else ():
+            if isinstance(data, dict) and (not family or name == family):
+                for peer, facts in data.get("peers", {}).items():
+                    found[vrf, peer] = found.get((vrf, peer), True) and facts.get("state") == "Established"
+    return [(vrf, peer, up) for (vrf, peer), up in found.items()]
+
+
+def _why_down(node: str) -> dict[str, str]:
+    """Ask a router why its sessions went down, by neighbor: the first question when one is."""
+    from labs.native.nodes import run_in
+
+    said = converge.parse_documents(run_in(node, ["vtysh", "-c", "show bgp vrf all neighbors json"]).stdout)
+    found = {}
+    for vrf in said[0].values() if said and isinstance(said[0], dict) else ():
+        for name, peer in vrf.items() if isinstance(vrf, dict) else ():
+            if isinstance(peer, dict) and peer.get("bgpState") != "Established" and peer.get("lastResetDueTo"):
+                found[name] = f"{peer['lastResetDueTo']}, {peer.get('lastResetTimerMsecs', 0) / 1000:.0f} s ago"
+    return found
+
+
+def _with_reason(text: str, reasons: dict[str, dict[str, str]]) -> str:
+    node, _, rest = text.partition(": ")
+    neighbor = rest.partition(" to ")[2].partition(" ")[0]
+    reason = reasons.get(node, {}).get(neighbor) if rest.startswith("BGP ") else ""
+    return f"{text} ({reason})" if reason else text
+
+
+def tenants(lab: Lab, seen: dict[str, Observation]) -> list[dict[str, Any]]:
+    """Return per tenant VRF its VNI and the installed BGP routes on each VTEP that has it; None where nobody said."""
+    found: dict[str, dict[str, Any]] = {}
+    for vtep in lab.expect.vteps:
+        for vni, vrf in vtep.vnis.items():
+            row = found.setdefault(vrf, {"vrf": vrf, "vni": int(vni), "routes": {}})
+            one = seen.get(vtep.node)
+            row["routes"][vtep.node] = len(one.routes(vrf)) if one and "route" in one.said else None
+    return list(found.values())
+
+
+# ------------------------------------------------------------------ gateways, servers, load balancers
+
+
+def _gateway(node: Node) -> dict[str, Any]:
+    """What the gateway's own `gatewayctl` says; `trouble` when it says nothing."""
+    from labs.native.nodes import run_in
+
+    try:
+        done = run_in(node.name, ["gatewayctl", "status", "--json"])
+        return {"node": node.name, "trouble": "", **json.loads(done.stdout)}
+    except (OSError, KeyError) as error:
+        return {"node": node.name, "trouble": f"the node is gone ({error})"}
+    except ValueError:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        return {"node": node.name, "trouble": said[-1] if said else "gatewayctl said nothing"}
+
+
+def gateway_faults(row: dict[str, Any]) -> list[str]:
+    """Return what is wrong with a gateway's NAT, in words; sessions are judged with the routers'."""
+    name = row["node"]
+    if row["trouble"]:
+        return [f"{name}: {row['trouble']}"]
+    found = [
+        f"{name}: {check}: {row['checks'][check]}"
+        for check in ("nftables", "conntrack")
+        if row["checks"][check] != "ok"
+    ]
+    found += [f"{name}: is {row['phase']}: new flows go to its standby"] if row["phase"] != "active" else []
+    found += [f"{name}: has withdrawn all that it announces"] if row["withdrawn"] else []
+    return found
 
 
 def _server(node: Node) -> dict[str, Any]:
     from labs.native.bringup import rdma_name
     from labs.native.nodes import run_in
 
-    devices = []
-    if node.rdma:
-        wanted = {rdma_name(node.name, interface) for interface in node.rdma}
-        links = json.loads(run_in(node.name, ["rdma", "-j", "link", "show"]).stdout or "[]")
-        devices = [
-            {"device": link["ifname"], "interface": link.get("netdev", ""), "state": link.get("state", "")}
-            for link in links
-            if link.get("ifname") in wanted
-        ]
-    return {"node": node.name, "tenants": list(node.tenants), "rdma": devices, "rdma_wanted": len(node.rdma)}
+    wanted = {rdma_name(node.name, interface): interface for interface in node.rdma}
+    row: dict[str, Any] = {"node": node.name, "tenants": list(node.tenants), "trouble": "", "rdma": []}
+    try:
+        links = json.loads(run_in(node.name, ["rdma", "-j", "link", "show"]).stdout or "[]") if wanted else []
+    except (OSError, KeyError) as error:
+        row["trouble"] = f"the node is gone ({error})"
+        return row
+    states = {link.get("ifname"): str(link.get("state", "unknown")) for link in links}
+    row["rdma"] = [
+        {"device": device, "interface": interface, "state": states.get(device, "absent")}
+        for device, interface in wanted.items()
+    ]
+    return row
 
 
-def _number(text: str) -> int:
-    return int(text) if text.strip().isdigit() else -1
+def server_faults(row: dict[str, Any]) -> list[str]:
+    """Return which RDMA devices of a server are not there or not active, in words."""
+    if row["trouble"]:
+        return [f"{row['node']}: {row['trouble']}"]
+    return [
+        f"{row['node']}: RDMA device {item['device']} is {item['state'].lower()}"
+        for item in row["rdma"]
+        if item["state"] != _ACTIVE
+    ]
+
+
+def balancer(seen: Observation, lab: Lab) -> dict[str, Any]:
+    """Return the VIPs of a load balancer with what its checks say of each backend."""
+    rows = []
+    for item in (item for item in lab.expect.services if item.node == seen.node):
+        listener = (seen.listeners or {}).get(item.name)
+        checks = {backend.name: backend for backend in listener.backends} if listener else {}
+        rows.append(
+            {
+                "name": item.name,
+                "vip": item.address,
+                "serves": bool(listener and listener.up),
+                "clients": listener.sessions if listener else 0,
+                "backends": [
+                    {
+                        "name": name,
+                        "address": address,
+                        "up": name in checks and checks[name].up,
+                        "reached": name in checks and checks[name].reached,
+                        "check": f"{checks[name].check} {checks[name].text}".strip() if name in checks else "absent",
+                        "clients": checks[name].sessions if name in checks else 0,
+                    }
+                    for name, address in item.backends.items()
+                ],
+            }
+        )
+    return {"node": seen.node, "running": seen.listeners is not None, "services": rows}

@@ -8,7 +8,7 @@ import click
 
 from fabric.cli import lab_export
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
-from fabric.cli.output import print_json, table
+from fabric.cli.output import print_json
 
 _NAME = click.option("--name", "-n", default="", help="Which lab, when more than one is running.")
 
@@ -139,7 +139,7 @@ def _exit_code(returned: int) -> int:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(ctx: click.Context, name: str, form: str) -> None:
-    """Sessions, BFD, EVPN, VNIs, router MACs, routes, RDMA; exit 1 when the lab is not what the plan says."""
+    """Sessions, BFD, EVPN, VNIs, router MACs, routes, NAT, RDMA, VIPs; exit 1: not what the plan says."""
     from labs.client import attach
 
     with attach(name) as lab:
@@ -147,27 +147,10 @@ def status(ctx: click.Context, name: str, form: str) -> None:
     if form == "json":
         print_json(data)
     else:
-        _print_status(data)
-    ctx.exit(EXIT_FAILED if data["missing"] else EXIT_PASS)
+        from fabric.cli import lab_status
 
-
-def _print_status(data: dict[str, Any]) -> None:
-    rows = [
-        [
-            r["node"], *(f"{r[k]['up']}/{r[k]['all']}" for k in ("bgp", "bfd", "vni")),
-            sum(len(v) for v in r["rmac"].values()), " ".join(f"{k}={v}" for k, v in r["routes"].items()),
-            r.get("conntrack", ""),
-        ]
-        for r in data["routers"]
-    ]  # fmt: skip
-    click.echo(table(["router", "bgp", "bfd", "vni", "rmac", "bgp routes", "conntrack"], rows))
-    servers = [[s["node"], ",".join(s["tenants"]), f"{len(s['rdma'])}/{s['rdma_wanted']}"] for s in data["servers"]]
-    click.echo("\n" + table(["server", "tenants", "rdma"], servers))
-    click.echo("\n" + table(["link", "a", "b"], [[k["id"], k["a"], k["b"]] for k in data["links"]]))
-    for fault in data["faults"]:
-        click.echo(f"fault: {fault['target']} {fault['kind']} {fault['text']}")
-    for text in data["missing"] or ["the lab is what the plan says"]:
-        click.echo(text)
+        click.echo(lab_status.text(data))
+    ctx.exit(EXIT_PASS if data["as_planned"] else EXIT_FAILED)
 
 
 def _node(lab: Any, name: str) -> str:
