@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # in the node's own file system
 SOCKET = "/run/haproxy/admin.sock"
-_TIMEOUT_S = 5
+_TIMEOUT_S = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # where a container sees its rendered files and the script that brings it up
 FILES, SCRIPT = "/etc/kvfabric", "/kvfabric/node.sh"
 _LEVELS = {
+    model.EDGE: "1",
     model.INTERNET: "1",
     model.LOADBALANCER: "1",
     model.GATEWAY: "2",
@@ -27,7 +28,7 @@ _LEVELS = {
     model.LEAF: "4",
     model.SERVER: "5",
 }
-_ICONS = {model.SPINE: "spine", model.LEAF: "leaf", model.BORDER_LEAF: "leaf", model.GATEWAY: "router", model.INTERNET: "cloud"}  # noqa: E501  # fmt: skip
+_ICONS = {model.SPINE: "spine", model.LEAF: "leaf", model.BORDER_LEAF: "leaf", model.GATEWAY: "router", model.EDGE: "router", model.INTERNET: "cloud"}  # noqa: E501  # fmt: skip
 
 
 def topology(plan: Plan, lab: model.Lab, settings: Settings) -> dict[str, Any]:
