@@ -38,7 +38,7 @@ def _routers(data: dict[str, Any]) -> str:
         rmac = _share({"up": known, "all": wanted})
         rows.append([r["node"], *figures, rmac, r["evpn"]["prefixes"] or "-", r["routes"].get("default", 0)])
     header = ["router", "bgp", "evpn", "bfd", "vni", "rmac", "evpn prefixes", "underlay routes"]
-    return table(header, rows)
+    return table(header, rows) if rows else ""
 
 
 def _tenants(data: dict[str, Any]) -> str:
@@ -92,4 +92,5 @@ def _vip_rows(item: dict[str, Any]) -> Iterator[list[Any]]:
 
 
 def _links(data: dict[str, Any]) -> str:
-    return table(["link", "a", "b"], [[k["id"], k["a"], k["b"]] for k in data["links"]])
+    rows = [[k["id"], k["a"], k["b"]] for k in data["links"]]
+    return table(["link", "a", "b"], rows) if rows else ""
