@@ -131,10 +131,11 @@ def _gateway(node: Node) -> dict[str, Any]:
     from labs.native.nodes import run_in
 
     try:
-        done = run_in(node.name, ["gatewayctl", "status", "--json"])
+        # by its whole path: a shell's search path is not the agent's
+        done = run_in(node.name, ["/usr/local/sbin/gatewayctl", "status", "--json"])
         return {"node": node.name, "trouble": "", **json.loads(done.stdout)}
     except (OSError, KeyError) as error:
-        return {"node": node.name, "trouble": f"the node is gone ({error})"}
+        return {"node": node.name, "trouble": f"gatewayctl cannot be asked: {error}"}
     except ValueError:
         said = (done.stderr or done.stdout).strip().splitlines()
         return {"node": node.name, "trouble": said[-1] if said else "gatewayctl said nothing"}
