@@ -71,7 +71,9 @@ def inventory(draft: Draft, lab: Lab) -> dict[str, Any]:
     if gateways:
         attach, fabric = _attachment(lab, gateways, fabrics)
         found["gateways"] = {_stem(gateways): Flow(count=len(gateways), fabric=fabric.name, attach=attach)}
-        found["edge"] = Flow(asn=_EDGE_ASN, count=max(len(lab.of(EDGE)), 1))
+        # a host of the internet behind an edge router goes by the same words
+        edges = [node for node in lab.of(EDGE) if any(lab.roles[far] == GATEWAY for far in lab.far[node])]
+        found["edge"] = Flow(asn=_EDGE_ASN, count=max(len(edges), 1))
         draft.note(f"what the gateways do (describe tenants and `expose`); the edge's AS is assumed {_EDGE_ASN}")
     return found
 

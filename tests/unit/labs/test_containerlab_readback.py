@@ -65,7 +65,7 @@ def test_a_deployed_lab_is_what_was_exported(exported, tmp_path):
         len(exported["topology"]["nodes"]),
         len(exported["topology"]["links"]),
     )
-    assert set(left.groups) == {"linux", "spine", "leaf", "gateway", "server", "internet"}
+    assert set(left.groups) == {"linux", "spine", "leaf", "gateway", "server", "edge", "internet", "loadbalancer"}
     assert readback.differences(exported, left) == []
 
 
