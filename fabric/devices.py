@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabric.allocation.addresses import pair, stable_mac
 from fabric.plan import (
+    ABOVE_LEAVES,
     EXTERNAL_LINK,
     FABRIC_LINK,
     GATEWAY_LINK,
@@ -210,25 +211,25 @@ class DeviceBuilder:
         names = [draft.name for _, draft in managed]
         renamed = self._renamed_switches(drafts)
         loopbacks = self.numbers.addresses("loopback", "loopbacks", [*names, *self._gateway_names()], renamed)
-        leaves = [draft.name for _, draft in managed if draft.kind != SPINE]
+        leaves = [draft.name for _, draft in managed if draft.kind not in ABOVE_LEAVES]
         vteps = self.numbers.addresses("vtep", "vteps", [*leaves, *self._gateway_names()], renamed)
         every = [draft.name for _, draft in drafts]
         self.management = self.numbers.addresses(
             "management", "management", [*every, *self._gateway_names(), *self._managed_servers()], renamed
         )
         length = self.site.pools.management.prefixlen
-        spine_asns = self.numbers.range(
-            "spine-asn", "spine_asn", [f for f, d in self.builder.fabrics.items() if d.spines]
-        )
+        above = dict.fromkeys(_spine_asn_key(f, d) for f, d in drafts if d.kind in ABOVE_LEAVES)
+        spine_asns = self.numbers.range("spine-asn", "spine_asn", above)
         own_asn = {name for f, d in managed for name in [d.name] if (spec := switch_spec(f.spec, d.kind)) and spec.asn}
         asns = self.numbers.range("leaf-asn", "leaf_asn", [n for n in leaves if n not in own_asn], renamed)
         self.loopbacks, self.vteps, self.spine_asns = loopbacks, vteps, spine_asns
         for fabric, draft in drafts:
             spec = switch_spec(fabric.spec, draft.kind)
             assert spec
-            asn = spine_asns.get(fabric.name, 0) if draft.kind == SPINE else asns.get(draft.name, 0)
+            shared = draft.kind in ABOVE_LEAVES
+            asn = spine_asns[_spine_asn_key(fabric, draft)] if shared else asns.get(draft.name, 0)
             if spec.asn:
-                asn = spec.asn if draft.kind == SPINE else spec.asn + draft.index
+                asn = spec.asn if shared else spec.asn + draft.index
             profile = draft.ports.profile
             self.switches[draft.name] = Switch(
                 name=draft.name,
@@ -247,6 +248,7 @@ class DeviceBuilder:
                 managed=fabric.spec.managed,
                 rack=self.builder.racks.get(draft.name, ""),
                 index=draft.index,
+                pod=draft.pod,
             )
 
     def _present(self, leaf: str, fabric: str) -> tuple[str, ...]:
@@ -376,6 +378,11 @@ def _ports(draft: Draft) -> tuple[Port, ...]:
     return tuple(
         replace(port, zone=zone_of.get(port.name, ""), link=draft.used.get(port.name, "")) for port in draft.ports.ports
     )
+
+
+def _spine_asn_key(fabric: FabricDraft, draft: Draft) -> str:
+    """Switches with one key share an AS: the spines of a fabric or, with three tiers, those of a pod (RFC 7938)."""
+    return f"{fabric.name}/pod-{draft.pod}" if fabric.supers and draft.kind == SPINE else fabric.name
 
 
 def _medium(speed: int, length: int) -> str:

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     import networkx as nx
 
 # device kinds
-LEAF, BORDER_LEAF, SPINE = "leaf", "border-leaf", "spine"
+LEAF, BORDER_LEAF, SPINE, SUPER_SPINE = "leaf", "border-leaf", "spine", "super-spine"
 SERVER, GATEWAY, EDGE = "server", "gateway", "edge"
 LEAF_KINDS = frozenset({LEAF, BORDER_LEAF})
+ABOVE_LEAVES = frozenset({SPINE, SUPER_SPINE})
 
 # link kinds
 FABRIC_LINK, SERVER_LINK, GATEWAY_LINK, EXTERNAL_LINK, MANAGEMENT_LINK = (
@@ -67,10 +68,11 @@ class Breakout:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A leaf, border leaf or spine of one fabric.
+    """A leaf, border leaf, spine or super-spine of one fabric.
 
     `router_id` is also Loopback0 (/32); `vtep` is Loopback1 (/32), empty on spines; `management` is the in-band address
-    with length. `uplinks` counts fabric links. `vrfs` names the tenant VRFs present here, in order.
+    with length. `vrfs` names the tenant VRFs present here, in order. `pod` is the pod of a leaf or spine in a
+    fabric of three tiers (`01`, `b01` for border leaves), the plane of a super-spine (`plane-01`), else empty.
     """
 
     name: str
@@ -89,7 +91,7 @@ class Switch:
     managed: bool = True
     rack: str = ""
     index: int = 0
-    group: str = ""
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.plan import FABRIC_LINK, LEAF_KINDS, SPINE
+from fabric.plan import ABOVE_LEAVES, FABRIC_LINK, LEAF_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,7 +80,7 @@ def _tier(plan: Plan, kind: str, switches: list[Switch]) -> dict[str, Any]:
         "down_gbps": down,
         "up_gbps": up,
         "oversubscription": round(down / up, 3) if up and kind in LEAF_KINDS else None,
-        "oversubscription_full": round(possible / cabled, 3) if cabled and kind != SPINE else None,
+        "oversubscription_full": round(possible / cabled, 3) if cabled and kind not in ABOVE_LEAVES else None,
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fabric.hardware.ranges import expand_hosts
-from fabric.plan import SPINE
+from fabric.plan import ABOVE_LEAVES, SPINE
 from fabric.topology.fabrics import edge_names, gateway_names, server_names
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class SiteChecks:
             elif not gateway.fabric and not any("frontend" in f.carries for f in fabrics.values()):
                 text = "no fabric carries `frontend`, so there is nothing to attach to"
                 self._bad("inventory.fabric", ("gateways", name), f"gateways {name}", text, "say `fabric:`")
+        for name, fabric in fabrics.items():
+            if (fabric.super_spine is None) != (fabric.pod_leaves is None) or (fabric.super_spine and not fabric.spine):
+                text = "three tiers need `spine`, `super-spine` and `pod_leaves` together"
+                fix = "add what is missing, or remove `super-spine` and `pod_leaves` for two tiers"
+                self._bad("topology.tiers", ("fabrics", name), f"fabric {name}", text, fix)
         self._check_profile()
         self._check_mtu()
         self._check_pools()
@@ -128,7 +133,8 @@ class SiteChecks:
         for switch in switches.values():
             if not switch.managed:
                 continue
-            holder = f"the spines of {switch.fabric}" if switch.kind == SPINE else switch.name
+            holder = f"the {switch.kind}s of {switch.fabric}" if switch.kind in ABOVE_LEAVES else switch.name
+            holder += f" pod {switch.pod}" if switch.kind == SPINE and switch.pod else ""
             other = holders.setdefault(switch.asn, holder)
             if other != holder:
                 text = f"AS {switch.asn} is used by {other} and {holder}"

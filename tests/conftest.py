@@ -14,7 +14,8 @@ from fabric.plan import Plan
 from fabric.resources import data_folder
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = sorted(path.name for path in data_folder("inventories").iterdir() if path.is_dir())
+# pods-100k has three tiers, which are planned and counted but not rendered
+SHIPPED = sorted(p.name for p in data_folder("inventories").iterdir() if p.is_dir() and p.name != "pods-100k")
 
 
 @pytest.fixture(scope="session")

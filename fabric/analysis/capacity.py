@@ -2,65 +2,62 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabric.analysis.flows.network import Network
-from fabric.analysis.flows.traffic import PATTERNS, Outcome, run
-from fabric.plan import FABRIC_LINK, LEAF_KINDS
+from fabric.analysis.flows.traffic import PATTERNS, Outcome, Played
+from fabric.analysis.gateway_room import GatewayRoom, Requests, gateway_gbps, gateway_room
+from fabric.plan import FABRIC_LINK, LEAF_KINDS, SPINE, SUPER_SPINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.plan import Plan
 
-PORTS_PER_ADDRESS = 64_512  # 65,536 less the well-known 1,024
 MODEL = (
-    "Max-min fair shares of line rate; hashed ECMP is the mean of three seeds. Left out: queueing, DCQCN, PFC spread, "
-    "CPU of gateways and storage."
+    "Max-min fair shares of line rate; hashed ECMP is the mean of three seeds, or one beyond 100,000 QPs. "
+    "All-to-all is up to four random shifts of the ring of NICs; ingress comes from each tenant's active gateway. "
+    "Gateways: each request is a flow held for its life and the idle timeout."
 )
+LEFT_OUT = "queueing, DCQCN, PFC spread, short messages, CPU of gateways and storage, reuse of NAT ports"
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Bandwidth of a fabric's leaves, Gb/s one way. `ratio` is down over up of the worst leaf (1.0 is non-blocking).
+    """Bandwidth between a fabric's tier and the one above, Gb/s one way. `ratio` is down over up of the worst switch.
 
-    `bisection` is the bandwidth between two halves of the leaves; `endpoint` the sum of all NIC ports.
+    `tier` is `leaf` or, with super-spines above, `spine`. `endpoints` are the NIC ports on the switches of the tier,
+    `down` the sum of what is below them. `bisection` is the bandwidth between two halves of the leaves (of the
+    pods, for spines). A ratio of 1.0 is non-blocking; it is what is cabled, not what the switch could take.
     """
 
     fabric: str
-    leaves: int
-    spines: int
+    tier: str
+    switches: int
+    above: int
     endpoints: int
     down: int
     up: int
     ratio: float
     bisection: int
-    spare_ports: int
 
 
 @dataclass(frozen=True, slots=True)
-class GatewayRoom:
-    """What the gateways carry. `flows` is the smaller of NAT ports and the conntrack table, per protocol.
+class SparePorts:
+    """Ports without a cable on the switches of a kind: the zone they are for (empty: none yet) and their speed."""
 
-    `new_per_s` is how many new flows a second that sustains when each is held for its life and the idle timeout.
-    """
-
-    tenant: str
-    exposure: str
-    mode: str
-    addresses: int
-    nat_ports: int
-    idle_timeout_s: int
-    life_s: float
-    new_per_s: float
-    asked_per_s: float
-    enough: bool
+    fabric: str
+    kind: str
+    zone: str
+    speed: int
+    ports: int
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Everything `kvfabric capacity` says."""
+    """Everything `kvfabric capacity` says. `conntrack` and `gateway_gbps` are sums over all gateways."""
 
     site: str
     tiers: tuple[Tier, ...]
@@ -68,80 +65,56 @@ class Capacity:
     gateways: tuple[GatewayRoom, ...]
     gateway_gbps: int
     conntrack: int
+    spare_ports: tuple[SparePorts, ...]
     pools: tuple[tuple[str, str, int, int], ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON-ready data, with the model it was computed by."""
         outcomes = [{"fabric": f, "efficiency": round(o.efficiency, 4), **asdict(o)} for f, o in self.outcomes]
-        return {"model": MODEL, **asdict(self), "outcomes": outcomes, "layers": layers(self)}
+        gateways = [{**asdict(g), "enough": g.enough} for g in self.gateways]
+        more = {"outcomes": outcomes, "gateways": gateways, "layers": layers(self)}
+        return {"model": MODEL, "left_out": LEFT_OUT, **asdict(self), **more}
 
 
 def tiers(plan: Plan) -> list[Tier]:
-    """Return the tier figures of each fabric."""
-    found = []
-    for fabric in plan.fabrics:
-        switches = plan.switches_of(fabric)
-        leaves = [s.name for s in switches if s.kind in LEAF_KINDS]
-        up, down, ends = dict.fromkeys(leaves, 0), dict.fromkeys(leaves, 0), 0
-        for link in plan.links.values():
-            if link.fabric != fabric:
-                continue
-            if link.kind == FABRIC_LINK:
-                up[link.a.device] += link.speed
-            elif link.b.device in down:
-                down[link.b.device] += link.speed
-                ends += 1
-        ratios = [down[leaf] / up[leaf] for leaf in leaves if up[leaf]]
-        spare = sum(not p.link for s in switches for p in s.ports)
-        half = min(sum(sorted(up.values())[: len(leaves) // 2]), sum(down.values()) // 2) if len(leaves) > 1 else 0
-        found.append(
-            Tier(
-                fabric,
-                len(leaves),
-                len(switches) - len(leaves),
-                ends,
-                sum(down.values()),
-                sum(up.values()),
-                max(ratios, default=0.0),
-                half,
-                spare,
-            )
-        )
-    return found
+    """Return the figures of each fabric's tiers, from the leaves up."""
+    return [
+        _tier(plan, fabric, tier)
+        for fabric in plan.fabrics
+        for tier in ("leaf", *(["spine"] if plan.switches_of(fabric, SUPER_SPINE) else []))
+    ]
 
 
-def gateway_room(plan: Plan, requests_per_s: float, life_s: float) -> list[GatewayRoom]:
-    """Return each stateful exposure's room for a request rate, one new flow a request, held `life_s` seconds.
+def _tier(plan: Plan, fabric: str, tier: str) -> Tier:
+    kinds, upper = (LEAF_KINDS, SPINE) if tier == "leaf" else (frozenset({SPINE}), SUPER_SPINE)
+    mine = plan.switches_of(fabric, *kinds)
+    up, down, ends = dict.fromkeys((s.name for s in mine), 0), dict.fromkeys((s.name for s in mine), 0), 0
+    for link in plan.links.values():
+        if link.fabric != fabric:
+            continue
+        if link.kind == FABRIC_LINK and link.a.device in up:
+            up[link.a.device] += link.speed
+        elif link.b.device in down:
+            down[link.b.device] += link.speed
+            ends += link.kind != FABRIC_LINK
+    ratios = [down[name] / up[name] for name in up if up[name]]
+    # what stands together is cut together: a leaf, or all spines of a pod
+    blocks: Counter[str] = Counter()
+    for switch in mine:
+        blocks[switch.pod if tier == "spine" else switch.name] += up[switch.name]
+    half = sum(sorted(blocks.values())[: len(blocks) // 2])
+    bisection = min(half, sum(down.values()) // 2) if len(blocks) > 1 else 0
+    above = len(plan.switches_of(fabric, upper))
+    sums = (sum(down.values()), sum(up.values()))
+    return Tier(fabric, tier, len(mine), above, ends, *sums, max(ratios, default=0.0), bisection)
 
-    One gateway serves an exposure at a time, so the smallest share of the pool decides.
-    """
-    found = []
-    for tenant in plan.tenants.values():
-        for exposure in tenant.exposures:
-            if exposure.mode == "static":
-                continue
-            sizes = [_addresses(s.first, s.last) for s in exposure.shares]
-            addresses = min(sizes) if sizes else 1
-            table = min((plan.gateways[g].conntrack_max for g in plan.groups[exposure.group].gateways), default=0)
-            ports = addresses * PORTS_PER_ADDRESS
-            flows = min(ports, table) if exposure.mode == "masquerade" else table
-            hold = life_s + exposure.idle_timeout_s
-            rate = flows / hold
-            found.append(
-                GatewayRoom(
-                    tenant.name,
-                    exposure.name,
-                    exposure.mode,
-                    addresses,
-                    ports,
-                    exposure.idle_timeout_s,
-                    life_s,
-                    rate,
-                    requests_per_s,
-                    rate >= requests_per_s,
-                )
-            )
-    return found
+
+def spare_ports(plan: Plan) -> list[SparePorts]:
+    """Return the ports without a cable, by fabric, kind of switch, zone and speed."""
+    free: Counter[tuple[str, str, str, int]] = Counter()
+    for switch in plan.switches.values():
+        free.update((switch.fabric, switch.kind, port.zone, port.speed) for port in switch.ports if not port.link)
+    return [SparePorts(*key, count) for key, count in free.items()]
 
 
 def layers(answer: Capacity) -> list[tuple[str, str, str]]:
@@ -162,16 +135,10 @@ def layers(answer: Capacity) -> list[tuple[str, str, str]]:
         text = f"{answer.gateway_gbps} Gb/s; {min(stateful):.0f} new flows a second in the smallest exposure"
         rows.append(("router", text, "gateways, NAT ports and idle timeouts"))
     for tier in answer.tiers:
-        if tier.spines:
-            text = f"{tier.bisection} Gb/s bisection, {tier.ratio:.2f}:1 at the worst leaf"
+        if tier.above:
+            text = f"{tier.bisection} Gb/s bisection, {tier.ratio:.2f}:1 at the worst {tier.tier}"
             rows.append((f"network {tier.fabric}", text, "cables of the plan"))
     return rows
-
-
-def _addresses(first: str, last: str) -> int:
-    from ipaddress import IPv4Address
-
-    return int(IPv4Address(last)) - int(IPv4Address(first)) + 1
 
 
 def capacity(
@@ -179,29 +146,31 @@ def capacity(
     *,
     patterns: Iterable[str] = PATTERNS,
     qps: Iterable[int] = (1, 4, 8, 16),
-    requests_per_s: float = 0.0,
-    life_s: float = 10.0,
+    asked: Requests | None = None,
     polarised: bool = False,
+    links: int = 1,
 ) -> Capacity:
-    """Answer for a whole site; patterns are played on every fabric that has endpoints for them."""
+    """Answer for a whole site; patterns are played on every fabric that has endpoints for them.
+
+    `links` is how many of the fullest links of each tier are named.
+    """
     outcomes = []
+    counts = list(qps)
     for fabric, spec in plan.fabrics.items():
         if not spec.managed:
             continue
         network = Network(plan, fabric)
         for pattern in patterns:
-            for count in qps:
-                outcome = run(network, pattern, count, polarised=polarised)
-                if outcome is not None:
-                    outcomes.append((fabric, outcome))
-    external = sum(plan.links[link].speed for g in plan.gateways.values() for link in g.externals)
-    inside = sum(plan.links[link].speed for g in plan.gateways.values() for link in g.uplinks)
+            played = Played.on(network, pattern)
+            if played:
+                outcomes += [(fabric, played.run(count, polarised=polarised, links=links)) for count in counts]
     return Capacity(
         plan.site,
         tuple(tiers(plan)),
         tuple(outcomes),
-        tuple(gateway_room(plan, requests_per_s, life_s)),
-        min(external, inside),
+        tuple(gateway_room(plan, asked or Requests())),
+        sum(gateway_gbps(plan, name) for name in plan.gateways),
         sum(g.conntrack_max for g in plan.gateways.values()),
+        tuple(spare_ports(plan)),
         tuple((p.name, p.range, p.used, p.size - p.used) for p in plan.pools),
     )

@@ -10,6 +10,7 @@ from fabric.analysis.facts import Facts
 from fabric.analysis.rendered import Rendered
 from fabric.analysis.rule import Rule, all_rules
 from fabric.problem import CouldNotRunError, InputError, Problem, Severity
+from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,8 +87,9 @@ def check_site(
 ) -> CheckReport:
     """Check a plan's rendered files; `problems` are those that planning already found.
 
-    Raises CouldNotRunError when `folder` holds no device of the plan.
+    Raises CouldNotRunError when `folder` holds no device of the plan, and for three tiers.
     """
+    require_two_tiers(plan, "checking")
     wanted = list(ids)
     rendered = Rendered.from_folder(folder) if folder else rendered_site(plan)
     devices = [name for name in plan.kind_of if name in rendered.files]

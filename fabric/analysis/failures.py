@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fabric.plan import EXTERNAL_LINK, FABRIC_LINK, SERVER_LINK
+from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -108,9 +109,10 @@ def _racks(plan: Plan, touching: dict[str, set[str]]) -> list[Part]:
 
 
 class Sweep:
-    """Failure impacts of one plan, on counts that are made once."""
+    """Failure impacts of one plan, on counts that are made once. CouldNotRunError for three tiers."""
 
     def __init__(self, plan: Plan) -> None:
+        require_two_tiers(plan, "failure analysis")
         self.plan = plan
         self.parts = parts_of(plan)
         self._links = plan.links

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric.hardware.ranges import natural_key
-from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE
+from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE, SUPER_SPINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fabric.plan import Link, Plan
 
-_TIER = {SERVER: 0, GATEWAY: 1, LEAF: 2, BORDER_LEAF: 2, SPINE: 3, EDGE: 4}
+_TIER = {SERVER: 0, GATEWAY: 1, LEAF: 2, BORDER_LEAF: 2, SPINE: 3, SUPER_SPINE: 4, EDGE: 5}
 
 
 @dataclass(frozen=True, slots=True)

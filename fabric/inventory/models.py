@@ -146,6 +146,12 @@ class Fabric(_Model):
     leaf: SwitchClass
     spine: SwitchClass | None = None
     border_leaf: SwitchClass | None = Field(None, alias="border-leaf")
+    super_spine: SwitchClass | None = Field(
+        None, alias="super-spine", description="a third tier that joins pods; `spine.count` is then per pod"
+    )
+    pod_leaves: Annotated[int, Field(ge=1, le=512)] | None = Field(
+        None, description="leaves of a pod, with super-spine"
+    )
     mtu: Annotated[int, Field(ge=1280, le=9216)] = 9100
     server_mtu: Annotated[int, Field(ge=1280, le=9216)] = 9036
     max_paths: Annotated[int, Field(ge=1, le=256)] = 64

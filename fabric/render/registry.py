@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import fabric.render
 from fabric.problem import InputError, Problem
+from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,8 +76,9 @@ def render_site(
     """Render device by device, in plan order: pairs of device and its files (name -> text).
 
     `limit` restricts to the named devices; `target` is an override as in `targets_for`. Raises InputError for an
-    unknown target, or a device that is not in the plan or gets no configuration.
+    unknown target, or a device that is not in the plan or gets no configuration; CouldNotRunError for three tiers.
     """
+    require_two_tiers(plan, "rendering")
     known = targets()
     if target:
         _require_known(target)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from fabric.hardware.profiles import nic_models
 from fabric.hardware.ranges import natural_key
-from fabric.plan import BORDER_LEAF, LEAF, SPINE
+from fabric.plan import BORDER_LEAF, LEAF, SPINE, SUPER_SPINE
 from fabric.topology.placement import ALTERNATING, LeafRow, NoRoomError, Placed, Want, place
+from fabric.topology.pods import PlanesError, Wanted, connect_pods
 from fabric.topology.switches import DOWN, ClassPorts, Draft, class_ports
 from fabric.topology.uplinks import SpinePortsError, UnevenUplinksError, Uplink, connect, spine_count
 
@@ -43,6 +44,7 @@ class FabricDraft:
     spec: Fabric
     rows: dict[str, LeafRow] = field(default_factory=dict)
     spines: list[Draft] = field(default_factory=list)
+    supers: list[Draft] = field(default_factory=list)
     placed: list[Placed] = field(default_factory=list)
     uplinks: list[Uplink] = field(default_factory=list)
 
@@ -53,13 +55,14 @@ class FabricDraft:
 
     @property
     def switches(self) -> list[Draft]:
-        """Leaves, border leaves, spines."""
-        return [*self.leaves, *self.spines]
+        """Leaves, border leaves, spines, super-spines."""
+        return [*self.leaves, *self.spines, *self.supers]
 
 
 def switch_spec(spec: Fabric, kind: str) -> SwitchClass | None:
     """The inventory's switch class of a kind."""
-    return {LEAF: spec.leaf, BORDER_LEAF: spec.border_leaf, SPINE: spec.spine}[kind]
+    kinds = {LEAF: spec.leaf, BORDER_LEAF: spec.border_leaf, SPINE: spec.spine, SUPER_SPINE: spec.super_spine}
+    return kinds[kind]
 
 
 def parse_nic(text: str) -> tuple[int, str]:
@@ -153,7 +156,7 @@ def _top(
 ) -> None:
     """The spines and what is cabled to them."""
     if SPINE in classes:
-        _spines(inventory, draft, classes[SPINE], ledger, problems)
+        _above_leaves(inventory, draft, classes, ledger, problems)
         if on_spine and draft.spines:
             draft.placed += _place_on_spines(inventory, draft, on_spine, problems)
     elif len(draft.leaves) > 1 and draft.spec.managed:
@@ -177,7 +180,7 @@ def _rename_pins(ledger: Ledger, fabric: str, old: str | None, new: str) -> None
 def _classes(inventory: Inventory, name: str, spec: Fabric, problems: list[Problem]) -> dict[str, ClassPorts] | None:
     found: dict[str, ClassPorts] = {}
     before = len(problems)
-    for kind in (LEAF, BORDER_LEAF, SPINE):
+    for kind in (LEAF, BORDER_LEAF, SPINE, SUPER_SPINE):
         switch = switch_spec(spec, kind)
         if switch:
             ports = class_ports(inventory, ("fabrics", name, kind), switch, problems)
@@ -228,26 +231,54 @@ def _no_room(inventory: Inventory, name: str, draft: FabricDraft, error: NoRoomE
     return inventory.problem("topology.room", path, row.prefix, text, "raise `count`, or leave it out")
 
 
-def _spines(
-    inventory: Inventory, draft: FabricDraft, ports: ClassPorts, ledger: Ledger, problems: list[Problem]
+def _above_leaves(
+    inventory: Inventory, draft: FabricDraft, classes: dict[str, ClassPorts], ledger: Ledger, problems: list[Problem]
 ) -> None:
+    """The spines, and super-spines where the fabric has them, with their cables."""
     spec = draft.spec.spine
     assert spec
-    path = ("fabrics", draft.name, SPINE)
     prefix = spec.name or f"{draft.spec.prefix or draft.name}-spine"
     _rename_pins(ledger, draft.name, spec.was, prefix)
     try:
-        count = spine_count(draft.leaves, ports, spec.count)
-        draft.spines = [Draft(f"{prefix}-{i + 1:02d}", SPINE, i, ports) for i in range(count)]
-        draft.uplinks = connect(draft.leaves, draft.spines, ledger, f"uplinks/{draft.name}")
+        if draft.spec.super_spine:
+            _pods_and_planes(draft, prefix, classes, ledger)
+        else:
+            count = spine_count(draft.leaves, classes[SPINE], spec.count)
+            draft.spines = [Draft(f"{prefix}-{i + 1:02d}", SPINE, i, classes[SPINE]) for i in range(count)]
+            draft.uplinks = connect(draft.leaves, draft.spines, ledger, f"uplinks/{draft.name}")
     except UnevenUplinksError as error:
-        text = f"{error.uplinks} uplinks of {error.leaf} cannot be divided evenly over {error.spines} spines"
-        fix = "change `spine.count`, or the number of `up` ports"
-        problems.append(inventory.problem("topology.uneven", path, draft.name, text, fix))
+        text = f"{error.uplinks} uplinks of {error.leaf} cannot be divided evenly over {error.spines} switches above it"
+        fix = "change the `count` of the tier above, or the number of `up` ports"
+        problems.append(inventory.problem("topology.uneven", ("fabrics", draft.name, SPINE), draft.name, text, fix))
     except SpinePortsError as error:
-        text = f"{error.wanted} uplinks of {error.speed}G and {error.had} spine ports for them"
-        fix = "raise `spine.count`, or give the spine a `down` zone of that speed"
+        text = (
+            f"{error.wanted} uplinks of {error.speed}G and {error.had} ports of that speed for them in the tier above"
+        )
+        fix = "raise the `count` of the tier above, or give it a `down` zone of that speed"
+        path = ("fabrics", draft.name, SPINE)
         problems.append(inventory.problem("topology.spine-ports", path, draft.name, text, fix))
+    except PlanesError as error:
+        text = f"{error.count} super-spines cannot be divided evenly over {error.planes} planes, one a spine of a pod"
+        path = ("fabrics", draft.name, SUPER_SPINE)
+        problems.append(inventory.problem("topology.planes", path, draft.name, text, "change `count`, or leave it out"))
+
+
+def _pods_and_planes(draft: FabricDraft, prefix: str, classes: dict[str, ClassPorts], ledger: Ledger) -> None:
+    spec = draft.spec
+    assert spec.spine
+    assert spec.super_spine
+    assert spec.pod_leaves
+    wanted = Wanted(
+        pod_leaves=spec.pod_leaves,
+        spine_ports=classes[SPINE],
+        super_ports=classes[SUPER_SPINE],
+        spine_prefix=prefix,
+        super_prefix=spec.super_spine.name or f"{spec.prefix or draft.name}-super",
+        spines=spec.spine.count,
+        supers=spec.super_spine.count,
+    )
+    tiers = connect_pods(draft.rows, wanted, ledger, f"uplinks/{draft.name}")
+    draft.spines, draft.supers, draft.uplinks = tiers.spines, tiers.supers, tiers.uplinks
 
 
 def _place_on_spines(

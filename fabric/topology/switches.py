@@ -50,6 +50,7 @@ class Draft:
     index: int
     ports: ClassPorts
     used: dict[str, str] = field(default_factory=dict)
+    pod: str = ""
     _next: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def free(self, zone: str, speed: int) -> int:

@@ -22,12 +22,12 @@ _MOST_BYTES, _MOST_SECONDS = 1e18, 1e6
 _AMOUNT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*$")
 
 
-def read_bytes(text: str) -> float:
-    """Return bytes of `20GB` (10^9) or `20GiB` (2^30), up to 10^18. InputError for anything else."""
+def read_bytes(text: str, least: float = 1.0) -> float:
+    """Return bytes of `20GB` (10^9) or `20GiB` (2^30), from `least` to 10^18. InputError for anything else."""
     match = _AMOUNT.match(text)
-    size = float(match[1]) * _SIZES.get(match[2].upper(), 0) if match else 0.0
-    if not 0 < size <= _MOST_BYTES:
-        text_ = "is not a size above nothing and up to 1,000,000 TB"
+    size = float(match[1]) * _SIZES.get(match[2].upper(), -1) if match else -1.0
+    if not max(least, 0) <= size <= _MOST_BYTES:
+        text_ = f"is not a size from {least:g} B to 1,000,000 TB"
         raise InputError([Problem("amount.size", f"size {text}", text_, "write 20GB, 8GiB or 500MB")])
     return size
 

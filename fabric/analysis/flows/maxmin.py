@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NO_LINK = -1
+_MOST_GROUPED = 100_000
 _CLOSE = 1 + 1e-9
 
 
@@ -29,6 +30,8 @@ def max_min(paths: NDArray[np.int64], capacity: NDArray[np.float64]) -> NDArray[
     """
     if len(paths) == 0:
         return np.zeros(0)
+    if len(paths) > _MOST_GROUPED:  # sorting that many costs more than equal paths save
+        return _fill(paths, np.ones(len(paths)), capacity)
     groups, member, weight = np.unique(paths, axis=0, return_inverse=True, return_counts=True)
     return _fill(groups, weight.astype(float), capacity)[member.reshape(-1)]
 

@@ -84,7 +84,7 @@ def restore(
     )
     dst = np.repeat(np.array(readers, dtype=np.int64), qps)
     entropy = mix(np.arange(len(dst), dtype=np.uint64) + np.uint64(seed << 32))
-    paths = network.paths(list(spread.reshape(-1)), list(dst), entropy, seed)
+    paths = network.paths(spread.reshape(-1), dst, entropy, seed)
     starts = np.linspace(0.0, stagger_s, len(readers)) if stagger_s else np.zeros(len(readers))
     ends, bound = play(paths, network.capacity * efficiency, np.repeat(starts, qps), size_bytes / qps)
     finish = ends.reshape(len(readers), qps).max(axis=1)

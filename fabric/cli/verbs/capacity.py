@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
-from fabric.cli.numbers import Finite
+from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
+from fabric.cli.plotting import plot_option, save_plot
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fabric.analysis.capacity import Capacity
 
 _PATTERNS = ("all-to-all", "rail", "prefill-decode", "pool-decode", "ingress")
@@ -22,7 +25,11 @@ _PATTERNS = ("all-to-all", "rail", "prefill-decode", "pool-decode", "ingress")
 @click.option("--qps", multiple=True, type=click.IntRange(1, 64), help="QPs a pair; default 1, 4, 8, 16. Repeatable.")
 @click.option("--requests", default=0.0, type=Finite(), help="New connections a second to judge for.")
 @click.option("--life", default=10.0, show_default=True, type=Finite(0.001), help="Seconds one lasts.")
+@click.option("--request-size", default="0B", show_default=True, help="Bytes of a request, larger direction: 2MB.")
+@click.option("--rtt", default="20ms", show_default=True, help="Round trip to the clients, for handshakes.")
 @click.option("--polarised", is_flag=True, help="Every switch hashes alike.")
+@click.option("--links", default=1, show_default=True, type=count(1), help="Fullest links to name in each tier.")
+@plot_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     *,
@@ -31,30 +38,42 @@ def command(
     qps: tuple[int, ...],
     requests: float,
     life: float,
+    request_size: str,
+    rtt: str,
     polarised: bool,
+    links: int,
+    plot: Path | None,
     form: str,
 ) -> int:
     """Say what SITE can carry: oversubscription, bisection, patterns with hashed ECMP, gateways, room to grow.
 
-    Exit code 1 when a gateway pool cannot serve --requests.
+    Exit code 1 when the gateways cannot serve --requests.
 
     \b
     Examples:
       kvfabric capacity xoc-256
-      kvfabric capacity xoc-1024 --pattern prefill-decode --qps 4 --qps 16
-      kvfabric capacity xoc-256 --requests 2000 --life 30
+      kvfabric capacity xoc-1024 --pattern prefill-decode --qps 4 --qps 16 --plot capacity.html
+      kvfabric capacity xoc-256 --requests 2000 --life 30 --request-size 2MB --rtt 40ms
+      kvfabric capacity pods-100k --pattern all-to-all --qps 8
     """
     from fabric.analysis.capacity import capacity
+    from fabric.analysis.flows.amounts import read_bytes, read_seconds
+    from fabric.analysis.gateway_room import Requests
     from fabric.build import load_plan
 
+    asked = Requests(requests, life, read_bytes(request_size, least=0), read_seconds(rtt))
     answer = capacity(
         load_plan(site),
         patterns=patterns or _PATTERNS,
         qps=qps or (1, 4, 8, 16),
-        requests_per_s=requests,
-        life_s=life,
+        asked=asked,
         polarised=polarised,
+        links=links,
     )
+    if plot:
+        from fabric.analysis.capacity_page import page_of
+
+        save_plot(plot, page_of(answer))
     if form == "json":
         print_json(answer.to_dict())
     else:
@@ -63,74 +82,9 @@ def command(
 
 
 def _print(answer: Capacity) -> None:
-    from fabric.analysis.capacity import MODEL, layers
+    from fabric.analysis import capacity_tables as tables
+    from fabric.analysis.capacity import LEFT_OUT, MODEL
 
-    click.echo("Tiers (Gb/s one way)")
-    header = ("fabric", "leaves", "spines", "NIC ports", "down", "up", "oversubscription", "bisection", "spare ports")
-    rows = [
-        (t.fabric, t.leaves, t.spines, t.endpoints, t.down, t.up, f"{t.ratio:.2f}:1", t.bisection, t.spare_ports)
-        for t in answer.tiers
-    ]
-    click.echo(table(header, rows))
-    click.echo("\nPatterns (Gb/s, sum over pairs)")
-    columns = (
-        "fabric",
-        "pattern",
-        "pairs",
-        "on one leaf",
-        "QPs",
-        "ideal",
-        "hashed",
-        "of ideal",
-        "slowest pair",
-        "fullest link",
-    )
-    lines = [
-        (
-            f,
-            o.pattern,
-            o.pairs,
-            f"{o.local:.0%}",
-            o.qps,
-            f"{o.ideal:.0f}",
-            f"{o.hashed:.0f}",
-            f"{o.efficiency:.0%}",
-            f"{o.worst:.1f}",
-            o.busiest[0][0] if o.busiest else "",
-        )
-        for f, o in answer.outcomes
-    ]
-    click.echo(table(columns, lines))
-    if answer.gateways:
-        click.echo(f"\nGateways: {answer.gateway_gbps} Gb/s in all, {answer.conntrack} conntrack entries in all")
-        header = (
-            "tenant",
-            "exposure",
-            "mode",
-            "addresses",
-            "NAT ports",
-            "idle s",
-            "new/s sustained",
-            "asked/s",
-            "enough",
-        )
-        rooms = [
-            (
-                g.tenant,
-                g.exposure,
-                g.mode,
-                g.addresses,
-                g.nat_ports,
-                g.idle_timeout_s,
-                f"{g.new_per_s:.0f}",
-                f"{g.asked_per_s:.0f}",
-                "yes" if g.enough else "no",
-            )
-            for g in answer.gateways
-        ]
-        click.echo(table(header, rooms))
-    click.echo("\nLayers of a disaggregated stack")
-    click.echo(table(("layer", "what the network gives", "from"), layers(answer)))
-    click.echo("\nLeft in pools")
-    click.echo(table(("pool", "range", "used", "left"), answer.pools))
-    click.echo(f"\nModel: {MODEL}")
+    for title, header, rows in tables.sections(answer):
+        click.echo(f"{title}\n{table(header, rows)}\n")
+    click.echo(f"Model: {MODEL}\nLeft out: {LEFT_OUT}")

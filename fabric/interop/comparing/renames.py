@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from fabric.hardware.ranges import natural_key
 from fabric.interop.comparing.finding import RENAMED, Finding, names
 from fabric.interop.names import split_index
-from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE
+from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE, SUPER_SPINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 _ALIKE = 0.5
 _SURE = 0.9
-_ROLES = {SERVER: SERVER, GATEWAY: GATEWAY, LEAF: LEAF, BORDER_LEAF: LEAF, SPINE: SPINE, EDGE: EDGE}
+_ROLES = {
+    SERVER: SERVER,
+    GATEWAY: GATEWAY,
+    LEAF: LEAF,
+    BORDER_LEAF: LEAF,
+    SPINE: SPINE,
+    SUPER_SPINE: SUPER_SPINE,
+    EDGE: EDGE,
+}
 Families = dict[str, dict[str, str]]
 
 

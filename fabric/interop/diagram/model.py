@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fabric.hardware.ranges import natural_key
 from fabric.interop.names import split_index
 from fabric.plan import BORDER_LEAF, EDGE, GATEWAY, LEAF, SERVER, SPINE
+from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,7 +69,8 @@ class Panel:
 
 
 def panels(plan: Plan) -> list[Panel]:
-    """Return a panel for each fabric that has switches, in plan order."""
+    """Return a panel for each fabric that has switches, in plan order. CouldNotRunError for three tiers."""
+    require_two_tiers(plan, "the diagram")
     return [_panel(plan, fabric) for fabric in plan.fabrics if plan.switches_of(fabric)]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fabric.interop.hedgehog import VLANS, VPC, WIRING, connection_name, dns_name, documents, resource, unbundled_name
 from fabric.interop.tenants_as_vpcs import namespace_subnets, vpcs_of
 from fabric.plan import BORDER_LEAF, FABRIC_LINK, LEAF, SERVER_LINK, SPINE
+from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
     from fabric.plan import Link, Plan, Switch
@@ -30,6 +31,7 @@ def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
 
 
 def _file(plan: Plan, fabric: str) -> str:
+    require_two_tiers(plan, "Hedgehog wiring")
     links = [link for link in plan.links.values() if link.fabric == fabric]
     server_links = [link for link in links if link.kind == SERVER_LINK and link.b.device in plan.switches]
     names = {link.id: unbundled_name(link.a.device, link.a.port, link.b.device) for link in server_links}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fabric.analysis.capacity import PORTS_PER_ADDRESS, capacity, gateway_room, layers, tiers
+from fabric.analysis.capacity import capacity, layers, spare_ports, tiers
 from fabric.analysis.failures import Sweep
+from fabric.analysis.gateway_room import PORTS_PER_ADDRESS, Requests, gateway_room
 from fabric.analysis.heat_map import severity_of, write_heat_map
 from fabric.build import load_plan
 
@@ -71,15 +72,33 @@ def test_heat_map(sweep: Sweep, tmp_path: Path) -> None:
 
 def test_tiers_of_the_reference_are_non_blocking() -> None:
     backend = next(t for t in tiers(load_plan("xoc-256")) if t.fabric == "backend")
-    assert (backend.leaves, backend.spines, backend.endpoints, backend.ratio) == (4, 2, 256, 1.0)
+    assert (backend.switches, backend.above, backend.endpoints, backend.ratio) == (4, 2, 256, 1.0)
 
 
 def test_gateway_room_counts_nat_ports_and_refuses_too_much() -> None:
     plan = load_plan("xoc-256")
-    pool = next(g for g in gateway_room(plan, 1e6, 10) if g.mode == "masquerade")
+    pool = next(g for g in gateway_room(plan, Requests(1e6, 10)) if g.mode == "masquerade")
     assert pool.nat_ports == 8 * PORTS_PER_ADDRESS
     assert pool.new_per_s == pytest.approx(8 * PORTS_PER_ADDRESS / 130)
+    assert pool.at_once == 1e6 * 130
+    assert pool.binds == "NAT ports, conntrack table"
     assert not pool.enough
+
+
+def test_gateway_room_of_throughput_and_handshakes() -> None:
+    plan = load_plan("xoc-256")
+    good, bad = (gateway_room(plan, Requests(1000, 10, size, 0.03))[0] for size in (1e6, 1e8))
+    assert good.enough
+    assert (good.asked_gbps, good.handshaking, good.handshake_s) == pytest.approx((8.0, 30.0, 0.06))
+    assert bad.binds == "Gb/s"
+    assert bad.asked_gbps > bad.gbps == 400
+
+
+def test_spare_ports_are_counted_by_zone_and_speed() -> None:
+    plan = load_plan("xoc-256")
+    spare = {(p.fabric, p.kind, p.zone, p.speed): p.ports for p in spare_ports(plan)}
+    assert spare["frontend", "leaf", "down", 200] == 2 * 128 - 64
+    assert sum(spare.values()) == sum(not port.link for s in plan.switches.values() for port in s.ports)
 
 
 def test_capacity_says_its_model(lab: Plan) -> None:

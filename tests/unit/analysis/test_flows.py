@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.analysis.flows.maxmin import link_load, max_min
 from fabric.analysis.flows.network import Network, mix
 from fabric.analysis.flows.restore import restore
-from fabric.analysis.flows.traffic import PATTERNS, pairs_of, run
+from fabric.analysis.flows.traffic import PATTERNS, Played, hashed_rates, pairs_of
 from fabric.build import load_plan
 from fabric.problem import InputError
+from fabric.resources import data_folder
 
 pytestmark = pytest.mark.unit
 
@@ -59,7 +62,7 @@ def test_known_case() -> None:
 def test_no_link_is_overfull_and_none_could_give_more() -> None:
     network = Network(load_plan("xoc-64"), "backend")
     source, target = np.arange(8), np.arange(8)[::-1] + 8
-    paths = network.paths(list(source), list(target), mix(np.arange(8, dtype=np.uint64)))
+    paths = network.paths(np.array(source), np.array(target), mix(np.arange(8, dtype=np.uint64)))
     rates = max_min(paths, network.capacity)
     assert (link_load(paths, rates, len(network.capacity)) <= network.capacity + 1e-6).all()
     assert (rates > 0).all()
@@ -71,10 +74,10 @@ def test_hash_spreads_over_every_uplink_and_polarisation_does_not() -> None:
     a = leaf.index(0)
     b = leaf.index(1)
     entropy = mix(np.arange(4000, dtype=np.uint64))
-    paths = network.paths([a] * 4000, [b] * 4000, entropy)
+    paths = network.paths(np.full(4000, a), np.full(4000, b), entropy)
     ups = np.unique(paths[:, 1])
     assert len(ups) == 32
-    polarised = network.paths([a] * 4000, [b] * 4000, entropy, polarised=True)
+    polarised = network.paths(np.full(4000, a), np.full(4000, b), entropy, polarised=True)
     assert len(np.unique(polarised, axis=0)) < len(np.unique(paths, axis=0)) / 4
 
 
@@ -84,9 +87,9 @@ def test_more_qps_come_nearer_to_ideal(pattern: str) -> None:
     fabric = "frontend" if pattern == "ingress" else "backend"
     network = Network(plan, fabric)
     assert pairs_of(network, pattern)
-    one, many = run(network, pattern, 1), run(network, pattern, 16)
-    assert one is not None
-    assert many is not None
+    played = Played.on(network, pattern)
+    assert played
+    one, many = played.run(1), played.run(16)
     assert one.hashed <= many.hashed * 1.02 <= many.ideal * 1.03
 
 
@@ -105,3 +108,53 @@ def test_restore_of_the_reference_example() -> None:
 def test_restore_without_enough_servers() -> None:
     with pytest.raises(InputError):
         restore(load_plan("lab"), 500, 1e9, 1.0)
+
+
+def test_ingress_from_gateways_on_spines(tmp_path: Path) -> None:
+    """A gateway on a spine sends down from that spine only, and no leaf's uplink carries it."""
+    site = yaml.safe_load((data_folder("inventories") / "xoc-64" / "site.yaml").read_text())
+    site["gateways"]["gw"]["attach"] = "spine"
+    spine = site["fabrics"]["frontend"]["spine"]
+    spine["down"] = [{"ports": "1-48", "breakout": "1x800G"}, {"ports": "49-63:2", "breakout": "4x200G"}]
+    (tmp_path / "site.yaml").write_text(yaml.safe_dump(site))
+    (tmp_path / "tenants.yaml").write_text((data_folder("inventories") / "xoc-64" / "tenants.yaml").read_text())
+    plan = load_plan(tmp_path)
+    network = Network(plan, "frontend")
+    on_spine = [e for e in network.endpoints if plan.kind_of[e.device] == "gateway"]
+    assert on_spine
+    assert all(e.leaf == -1 and e.spine >= 0 for e in on_spine)
+    played = Played.on(network, "ingress")
+    assert played
+    paths, rates = hashed_rates(network, played.source, played.target, 4, seed=0)
+    assert (paths[:, 1] == -1).all()  # nothing goes up
+    assert (paths[:, 4] >= 0).all()
+    for path in paths[:20]:
+        gateway_to, spine_from = (network.name_of(int(path[k])).split(" -> ") for k in (0, 4))
+        assert gateway_to[1].split()[0] == spine_from[0].split()[0]
+    loads = {t.tier for t in played.run(4).loads}
+    assert loads == {"gateway to spine", "spine to leaf", "leaf to server"}
+    assert rates.sum() == pytest.approx(played.ideal, rel=0.2)
+
+
+def test_ingress_comes_from_the_active_gateway_of_each_tenant() -> None:
+    plan = load_plan("xoc-256")
+    network = Network(plan, "frontend")
+    group = {t.name: {plan.groups[e.group].gateways[0] for e in t.exposures} for t in plan.tenants.values()}
+    ends = network.endpoints
+    pairs = pairs_of(network, "ingress")
+    assert pairs
+    assert all(ends[a].device in group[ends[b].tenant] for a, b in pairs)
+
+
+def test_every_tier_is_loaded_and_full_links_are_named() -> None:
+    played = Played.on(Network(load_plan("xoc-256"), "backend"), "prefill-decode")
+    assert played
+    loads = {t.tier: t for t in played.run(1, links=3).loads}
+    assert list(loads) == ["server to leaf", "leaf to spine", "spine to leaf", "leaf to server"]
+    assert len(loads["leaf to spine"].fullest) == 3
+    for tier in loads.values():
+        assert 0 < tier.mean <= tier.most <= 800.001
+    # what goes up comes down
+    assert loads["leaf to spine"].mean * loads["leaf to spine"].links == pytest.approx(
+        loads["spine to leaf"].mean * loads["spine to leaf"].links
+    )
