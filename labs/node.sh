@@ -7,10 +7,15 @@
 # Lines on standard output that start with `! ` are complaints that did not stop it. Exit 1: the node is of no use, and
 # standard error says why.
 # KV_PORTS: all interfaces of the node; those that are not there are made without light. KV_RDMA: the interfaces that
-# get a Soft-RoCE device. KV_MANAGEMENT: the interface that leads to the machine that runs the lab.
+# get a Soft-RoCE device. KV_MANAGEMENT: the interface that leads to the machine that runs the lab. KV_ROOT: stands
+# before every path, for tests.
 set -u
-FILES=/etc/kvfabric
-FRR=/usr/lib/frr
+ROOT=${KV_ROOT:-}
+FILES=$ROOT/etc/kvfabric
+ETC=$ROOT/etc/frr
+FRR=$ROOT/usr/lib/frr
+LOG=$ROOT/var/log/frr
+SBIN=$ROOT/usr/local/sbin
 
 complain() { printf '! %s\n' "$1"; }
 die() { printf '%s\n' "$1" >&2; exit 1; }
@@ -18,46 +23,52 @@ die() { printf '%s\n' "$1" >&2; exit 1; }
 # programs (a first line #!, no suffix) go on the PATH, FRR's files where FRR looks for them
 place() {
   # what the image brings is not this node's
-  rm -f /etc/frr/frr.conf /etc/frr/daemons /etc/frr/vtysh.conf
+  rm -f "$ETC/frr.conf" "$ETC/daemons" "$ETC/vtysh.conf"
+  own="$ROOT/run/frr $ROOT/var/tmp/frr $ROOT/var/lib/frr $LOG"
+  # shellcheck disable=SC2086  folders are words
+  mkdir -p "$ETC" $own "$ROOT/run/haproxy" "$ROOT/run/lldpd" "$SBIN"
   for path in "$FILES"/*; do
-    name=${path##*/}
-    case $name in
-      frr.conf | daemons | vtysh.conf)
-        mkdir -p /etc/frr && cp "$path" "/etc/frr/$name" && chown frr:frr "/etc/frr/$name" && chmod 640 "/etc/frr/$name" ;;
+    [ -f "$path" ] || continue
+    case ${path##*/} in
+      frr.conf | daemons | vtysh.conf) cp "$path" "$ETC" ;;
       *.*) ;;
-      *) case $(head -c 2 "$path" 2>/dev/null) in
-           '#!') mkdir -p /usr/local/sbin && cp "$path" "/usr/local/sbin/$name" && chmod 755 "/usr/local/sbin/$name" ;;
-         esac ;;
+      *)
+        read -r first < "$path"
+        case $first in '#!'*) cp "$path" "$SBIN" && chmod 755 "$SBIN/${path##*/}" ;; esac ;;
     esac
   done
-  [ ! -d /etc/frr ] || [ -e /etc/frr/vtysh.conf ] || echo 'service integrated-vtysh-config' > /etc/frr/vtysh.conf
-  for folder in /run/frr /var/tmp/frr /var/log/frr /var/lib/frr /run/haproxy /run/lldpd; do mkdir -p "$folder"; done
-  chown frr:frr /etc/frr /run/frr /var/tmp/frr /var/log/frr /var/lib/frr 2>/dev/null || true
+  [ -e "$ETC/vtysh.conf" ] || echo 'service integrated-vtysh-config' > "$ETC/vtysh.conf"
+  # shellcheck disable=SC2086  and an image without FRR has no such user
+  chown -R frr:frr "$ETC" $own 2>/dev/null || true
 }
 
 # settings below net that a namespace has for itself; the others belong to the whole machine
 sysctls() {
   [ -f "$FILES/sysctl.conf" ] || return 0
   mode=${1:-}
-  while IFS= read -r line; do
-    line=${line%%#*}
-    case $line in *=*) ;; *) continue ;; esac
-    key=${line%%=*} value=${line#*=}
-    read -r key <<KEY
-$key
-KEY
-    read -r value <<VALUE
-$value
-VALUE
-    key=${key#-}
-    case $key in */*) ;; *) old=$IFS; IFS=.; set -f; set -- $key; IFS=/; key="$*"; IFS=$old; set +f ;; esac
+  # the first word of a line is the key, what follows the sign the value, and blanks around them are nobody's
+  while IFS='=' read -r key value; do
+    key=${key%%#*}
+    [ -n "$value" ] && [ -n "$key" ] || continue
+    old=$IFS IFS=' '
+    set -f
+    # shellcheck disable=SC2086  words
+    set -- ${key#-}
+    key=${1:-}
+    # shellcheck disable=SC2086
+    set -- ${value%%#*}
+    value=$*
+    case $key in */*) ;; *) IFS=.; set -- $key; IFS=/; key=$* ;; esac
+    set +f
+    IFS=$old
     case $key in
       net/core/* | net/bridge/* | net/netfilter/nf_conntrack_max | net/netfilter/nf_conntrack_buckets) continue ;;
       net/ipv[46]/neigh/default/gc_thresh*) continue ;;
       net/*) ;;
       *) continue ;;
     esac
-    { echo "$value" > "/proc/sys/$key"; } 2>/dev/null || [ "$mode" = quietly ] || complain "sysctl $key=$value was refused"
+    { echo "$value" > "$ROOT/proc/sys/$key"; } 2>/dev/null || [ "$mode" = quietly ] ||
+      complain "sysctl $key=$value was refused"
   done < "$FILES/sysctl.conf"
 }
 
@@ -70,9 +81,11 @@ management() {
 }
 
 dark_ports() {
+  dark=
   for port in ${KV_PORTS:-}; do
     [ ! -e "/sys/class/net/$port" ] || continue
     ip link add "$port" mtu 9216 type dummy && ip link set "$port" carrier off || die "port $port cannot be made"
+    dark="$dark $port "
   done
 }
 
@@ -81,7 +94,7 @@ verbs_files() {
   [ -d /sys/class/infiniband_verbs ] || return 0
   mkdir -p /dev/infiniband
   for entry in /sys/class/infiniband_verbs/uverbs*; do
-    [ "$(cat "$entry/ibdev" 2>/dev/null)" = "$1" ] || continue
+    read -r device < "$entry/ibdev" && [ "$device" = "$1" ] || continue
     device_file "/dev/infiniband/${entry##*/}" "$entry/dev"
   done
   [ ! -r /sys/class/misc/rdma_cm/dev ] || device_file /dev/infiniband/rdma_cm /sys/class/misc/rdma_cm/dev
@@ -95,8 +108,8 @@ device_file() {
 soft_roce() {
   read -r node < /proc/sys/kernel/hostname
   for port in ${KV_RDMA:-}; do
-    # the far end may come later, so light says nothing; a port without a cable is a dummy
-    [ -z "$(ip -o link show dev "$port" type dummy)" ] || continue
+    # the far end of a cable may come later, so light says nothing
+    case $dark in *" $port "*) continue ;; esac
     if said=$(rdma link add "$node.$port" type rxe netdev "$port" 2>&1); then verbs_files "$node.$port"
     else complain "no Soft-RoCE on $port: $said"
     fi
@@ -106,9 +119,9 @@ soft_roce() {
 routing() {
   [ -f "$FILES/frr.conf" ] || return 0
   bgpd=yes bfdd=yes staticd=yes
-  if [ -f /etc/frr/daemons ]; then
+  if [ -f "$ETC/daemons" ]; then
     bgpd=no bfdd=no staticd=no
-    . /etc/frr/daemons
+    . "$ETC/daemons"
   fi
   # in the order in which they need each other; the first two always run
   for daemon in mgmtd zebra staticd bfdd bgpd; do
@@ -116,24 +129,32 @@ routing() {
     case $wanted in yes | true | 1) ;; *) continue ;; esac
     [ -x "$FRR/$daemon" ] || { [ $daemon = mgmtd ] && continue; die "$FRR/$daemon is not in this image"; }
     eval "options=\${${daemon}_options:--A 127.0.0.1}"
-    log=/var/log/frr/$daemon.log
+    # a daemon keeps the output it is given for as long as it lives, so it gets none of ours
     # shellcheck disable=SC2086  options are words
-    "$FRR/$daemon" -d $options --log "file:$log" </dev/null >/dev/null 2>&1 ||
-      die "$daemon $options did not start (exit $?): $(tail -c 400 "$log" 2>/dev/null)"
+    "$FRR/$daemon" -d $options --log "file:$LOG/$daemon.log" </dev/null >/dev/null 2>&1 ||
+      die "$daemon $options did not start (exit $?): $(tail -c 400 "$LOG/$daemon.log" 2>/dev/null)"
   done
-  said=$(vtysh -b 2>&1) code=$?
-  lines=$(printf '%s\n' "$said" |
-    grep -E '^%|^line [0-9]+: %|Configuration failed|Malformed|does not exist|rror to communicate|Unknown command' |
-    grep -vE 'Graceful restart configuration changed|not installed currently')
-  if [ -n "$lines" ]; then printf '%s\n' "$lines" | sed 's/^/! frr.conf: /'
-  elif [ "$code" != 0 ]; then complain "frr.conf: vtysh exit $code: $(printf '%s' "$said" | tail -c 400 | tr '\n' ' ')"
-  fi
+  said=$(vtysh -b 2>&1)
+  code=$?
+  refused=
+  while IFS= read -r line; do
+    case $line in
+      *'Graceful restart configuration changed'* | *'not installed currently'*) ;;
+      %* | 'line '*': %'* | *'Configuration failed'* | *Malformed* | *'does not exist'* | *'Unknown command'* | \
+        *'rror to communicate'*)
+        refused=yes
+        complain "frr.conf: $line" ;;
+    esac
+  done <<SAID
+$said
+SAID
+  [ "$code" = 0 ] || [ -n "$refused" ] ||
+    complain "frr.conf: vtysh exit $code: $(printf '%s' "$said" | tail -c 400 | tr '\n' ' ')"
 }
 
 up() {
   [ -d "$FILES" ] || die "$FILES: no rendered files here"
   management
-  ip link set lo up
   dark_ports
   place
   sysctls quietly

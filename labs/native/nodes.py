@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -30,8 +29,7 @@ OWN_FILES = Path("/etc/kvfabric")
 
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _SCRATCH = ("/run", "/tmp", "/etc/frr", "/var/lib/frr", "/var/tmp", "/var/log", "/usr/local/sbin")  # noqa: S108
-_FRR_OWNED = ("/run/frr", "/etc/frr", "/var/lib/frr", "/var/tmp/frr", "/var/log/frr")  # noqa: S108
-_RUN_FOLDERS = ("/run/frr", "/run/netns", "/run/lock", "/run/sshd", "/run/haproxy", "/run/lldpd", "/var/tmp/frr", "/var/log/frr")  # noqa: S108, E501  # fmt: skip
+_RUN_FOLDERS = ("/run/netns", "/run/lock", "/run/sshd")
 
 
 def batch(lines: list[str], family: tuple[str, ...] = ()) -> None:
@@ -91,27 +89,6 @@ def enter_new(node: Node) -> None:
         mount("tmpfs", folder, "tmpfs", data="mode=1777" if folder == "/tmp" else "mode=755")  # noqa: S108
     for folder in _RUN_FOLDERS:
         Path(folder).mkdir(parents=True, exist_ok=True)
-    _place_files()
-    for folder in _FRR_OWNED:
-        shutil.chown(folder, "frr", "frr")
-
-
-def _place_files() -> None:
-    """Copy a node's files to where its programs look for them; programs (a first line `#!`) go on the PATH."""
-    for path in OWN_FILES.iterdir():
-        if path.name in {"frr.conf", "daemons", "vtysh.conf"}:
-            shutil.copy(path, "/etc/frr")
-            shutil.chown(f"/etc/frr/{path.name}", "frr", "frr")
-        elif path.is_file() and not path.suffix and path.read_bytes()[:2] == b"#!":
-            _install(path)
-    if not Path("/etc/frr/vtysh.conf").exists():
-        Path("/etc/frr/vtysh.conf").write_text("service integrated-vtysh-config\n")
-
-
-def _install(path: Path) -> None:
-    target = Path("/usr/local/sbin") / path.name
-    shutil.copyfile(path, target)
-    target.chmod(0o755)
 
 
 def hold() -> None:

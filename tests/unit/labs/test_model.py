@@ -10,7 +10,6 @@ from fabric.build import load_plan
 from fabric.problem import InputError
 from labs import balancer, converge, model, outside, wire
 from labs import slice as slicing
-from labs.native import bringup
 
 pytestmark = pytest.mark.unit
 
@@ -104,11 +103,6 @@ def test_a_balancer_tells_refused_from_not_reached():
 
 def test_json_documents_are_split():
     assert converge.parse_documents('{"a":1}\n% none\n[2]') == [{"a": 1}, [2]]
-
-
-def test_daemons_and_sysctls_are_read():
-    assert list(bringup.wanted_daemons("bgpd=yes\nbfdd=no\n")) == ["mgmtd", "zebra", "bgpd"]
-    assert bringup.sysctl_lines("# x\n-net.ipv4.a = 1\nnet/ipv4/b=2") == [("net/ipv4/a", "1"), ("net/ipv4/b", "2")]
 
 
 def test_the_outside_gets_files(plan, tmp_path):
