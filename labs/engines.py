@@ -10,7 +10,11 @@ from fabric.problem import CouldNotRunError, InputError, Problem
 if TYPE_CHECKING:
     from labs.machine import Engine
 
-_MODULES = {"native": "labs.native.machine", "uml": "labs.uml.machine"}
+_MODULES = {
+    "native": "labs.native.machine",
+    "uml": "labs.uml.machine",
+    "containerlab": "labs.containerlab.machine",
+}
 
 
 def names() -> list[str]:
@@ -37,3 +41,8 @@ def choose(name: str = "") -> str:
         fix = "\n  fix: `--engine uml` brings a kernel that has it all (once: `kvfabric lab build`)"
         raise CouldNotRunError(f"engine {chosen} cannot run here:\n  {words}{fix if chosen == 'native' else ''}")
     return chosen
+
+
+def bring_up(name: str) -> str:
+    """Return the lab's function that builds the nodes in a machine of this engine."""
+    return str(getattr(load(name), "BRING_UP", "up"))

@@ -90,8 +90,8 @@ def _bring_up(running: Running, engine: str, started: float, timeout_s: float, s
     running.run("", ["true"], timeout_s=_BOOT_S).check()
     seconds = {"boot": round(time.monotonic() - started, 2)}
     say(f"machine ready after {seconds['boot']} s; building {len(running.lab.nodes)} nodes")
-    made = running.call("up", on_note=say)
-    seconds |= {"links": made["links_s"], "nodes": made["nodes_s"]}
+    made = running.call(engines.bring_up(engine), on_note=say)
+    seconds |= {key.removesuffix("_s"): value for key, value in made.items() if key.endswith("_s")}
     say(f"nodes up after {time.monotonic() - started:.1f} s; waiting for FRR to converge")
     settled = running.call("converge", timeout_s=timeout_s)
     cabled = running.call("cabled", timeout_s=_LLDP_S)

@@ -34,6 +34,10 @@ def start(
 
     plan = load_plan(site)
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
+    if engine == "containerlab":
+        from labs.containerlab import export
+
+        return launch.launch(lab, lambda folder: export.write_for_engine(plan, lab, folder), engine, options, say=say)
     return launch.launch(lab, lambda folder: write_files(plan, lab, folder), engine, options, say=say)
 
 

@@ -17,6 +17,7 @@ _ACTIVE = "ACTIVE"
 
 def collect(lab: Lab) -> dict[str, Any]:
     """Observe every node from inside the machine and return JSON-ready data, with what differs from the plan."""
+    from labs.containerlab import inside
     from labs.native import faults, lldp
 
     seen = {name: converge.observe(name) for name in converge.routers(lab)}
@@ -27,6 +28,8 @@ def collect(lab: Lab) -> dict[str, Any]:
     lacks = [_with_reason(text, reasons) for text in lacks]
     lacks += [text for row in servers for text in server_faults(row)]
     lacks += [text for row in gateways for text in gateway_faults(row)]
+    containers, differing = inside.read_back() if inside.deployed() else ([], [])
+    lacks += differing
     return {
         "lab": lab.name,
         "site": lab.site,
@@ -48,6 +51,7 @@ def collect(lab: Lab) -> dict[str, Any]:
             }
             for link in lab.links
         ],
+        **({"containers": containers} if containers else {}),
     }
 
 

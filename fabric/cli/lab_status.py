@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def text(data: dict[str, Any]) -> str:
     """Return everything, a blank line between subjects."""
     parts = [_verdict(data), _routers(data), _tenants(data), _gateways(data), _servers(data), _vips(data)]
-    return "\n\n".join(part for part in (*parts, _links(data)) if part)
+    return "\n\n".join(part for part in (*parts, _containers(data), _links(data)) if part)
 
 
 def _verdict(data: dict[str, Any]) -> str:
@@ -89,6 +89,12 @@ def _vip_rows(item: dict[str, Any]) -> Iterator[list[Any]]:
             state = state if item["running"] else "HAPROXY IS DOWN"
             row = [item["node"], service["vip"], service["name"], backend["address"]]
             yield [*row, state, backend["check"], backend["clients"]]
+
+
+def _containers(data: dict[str, Any]) -> str:
+    columns = ["container", "state", "address", "group", "image"]
+    rows = [[row[key] for key in columns] for row in data.get("containers", ())]
+    return table(columns, rows) if rows else ""
 
 
 def _links(data: dict[str, Any]) -> str:

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
 from labs.containerlab import layer, oneshot
+from labs.containerlab.kinds import NODE_IMAGE
 from labs.machine import Options
 from labs.uml import debian, kernel, machine, root
 from labs.uml.cache import digest, newest, publish, run_logged, say, scratch
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-IMAGE = "kvfabric/node:latest"
 
 _SIZE = 6 << 30  # bytes at most; the file is sparse
 _FILE = "docker.ext4"
@@ -29,7 +28,7 @@ _SCRIPT = "/opt/kvfabric/labs/containerlab/import.sh"
 
 
 def _name(tree: Path) -> str:
-    return f"docker-disk-{digest(chr(10).join([tree.name, IMAGE, str(_SIZE), *_LEFT_OUT]))}"
+    return f"docker-disk-{digest(chr(10).join([tree.name, NODE_IMAGE, str(_SIZE), *_LEFT_OUT]))}"
 
 
 def cached() -> Path | None:
@@ -74,7 +73,7 @@ def _build_in(work: Path, tree: Path, docker: Path) -> Path:
     # one processor: an import is twice as slow on two
     started = machine.boot(state, Options(cpus=1), vm_words(docker, state, str(kept / _FILE)))
     try:
-        oneshot.run(started, ["sh", _SCRIPT, IMAGE], 300, lambda text: say(f"node image: {text}"))
+        oneshot.run(started, ["sh", _SCRIPT, NODE_IMAGE], 300, lambda text: say(f"node image: {text}"))
     except CouldNotRunError as error:
         tail = (state / "share" / "dockerd.log").read_text(errors="replace")[-800:] if _logged(state) else ""
         raise CouldNotRunError(f"{error}\n{tail}".rstrip()) from error
@@ -102,15 +101,15 @@ def vm_words(docker: Path, state: Path, disk: str) -> list[str]:
     return [f"lab.layer={docker}", f"ubd0={disk}"]
 
 
-def import_into_host(docker: str = "docker") -> None:
+def give_host(docker: str = "docker") -> None:
     """Give this host's Docker engine the node image, unless it has it. Raises CouldNotRunError in Docker's words."""
-    there = subprocess.run([docker, "image", "inspect", IMAGE], capture_output=True, check=False)
+    there = subprocess.run([docker, "image", "inspect", NODE_IMAGE], capture_output=True, check=False)
     if there.returncode == 0:
         return
     tree = root.build()
     with scratch("host-image") as work:
         pack(tree, work / "node.tar", work / "pack.log")
-        command = [docker, "import", "--change", 'CMD ["sleep","infinity"]', str(work / "node.tar"), IMAGE]
+        command = [docker, "import", "--change", 'CMD ["sleep","infinity"]', str(work / "node.tar"), NODE_IMAGE]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
     if done.returncode:
         raise CouldNotRunError(f"docker import failed: {done.stderr.strip()[-400:]}")

@@ -138,8 +138,8 @@ def differences(exported: dict[str, Any], left: Left) -> list[str]:
     return found
 
 
-def _names(exported: dict[str, Any]) -> dict[str, str]:
-    """Container name by node name, as containerlab makes it."""
+def names(exported: dict[str, Any]) -> dict[str, str]:
+    """Return the container's name of every node, as containerlab makes it."""
     prefix = exported.get("prefix", "clab")
     before = {"": "", "__lab-name": f"{exported['name']}-"}.get(prefix, f"{prefix}-{exported['name']}-")
     return {node: f"{before}{node}" for node in exported["topology"]["nodes"]}
@@ -148,13 +148,13 @@ def _names(exported: dict[str, Any]) -> dict[str, str]:
 def _nodes(exported: dict[str, Any], left: Left) -> list[str]:
     planned, kinds = exported["topology"]["nodes"], exported["topology"]["kinds"]
     found = _sets("node", planned, left.nodes)
-    names = _names(exported)
+    containers = names(exported)
     for name, spec in planned.items():
         if name not in left.nodes:
             continue
         there = left.nodes[name]
         wanted = {
-            "container name": (names[name], there.name),
+            "container name": (containers[name], there.name),
             "kind": (spec["kind"], there.kind),
             "image": (spec.get("image", kinds[spec["kind"]]["image"]), there.image),
             "group": (spec.get("group", ""), there.group),
@@ -173,11 +173,11 @@ def _links(exported: dict[str, Any], left: Left) -> list[str]:
 
 def _hosts(exported: dict[str, Any], left: Left) -> list[str]:
     wanted: dict[str, set[str]] = {}
-    names = _names(exported)
+    containers = names(exported)
     for node, spec in exported["topology"]["nodes"].items():
-        wanted.setdefault(spec["kind"], set()).add(names[node])
+        wanted.setdefault(spec["kind"], set()).add(containers[node])
         if group := spec.get("labels", {}).get("ansible-group"):
-            wanted.setdefault(group, set()).add(names[node])
+            wanted.setdefault(group, set()).add(containers[node])
     found = _sets("Ansible group", wanted, left.groups)
     for group in wanted.keys() & left.groups.keys():
         found += _sets(f"Ansible group {group}: host", wanted[group], left.groups[group])
@@ -191,9 +191,11 @@ def _hosts(exported: dict[str, Any], left: Left) -> list[str]:
 
 
 def _running(exported: dict[str, Any], states: dict[str, str]) -> list[str]:
-    names = list(_names(exported).values())
-    found = _sets("container", names, states)
-    return found + [f"container {name} is {states[name]}" for name in names if states.get(name, "running") != "running"]
+    planned = list(names(exported).values())
+    found = _sets("container", planned, states)
+    return found + [
+        f"container {name} is {states[name]}" for name in planned if states.get(name, "running") != "running"
+    ]
 
 
 def _sets(what: str, planned: Iterable[str], there: Iterable[str]) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from labs import converge, model, status
+from labs import converge, facts, model, status
 from labs.native import bringup, faults, lldp, nodes
 from labs.native.faults import RefusedError
 
@@ -104,11 +104,33 @@ def show_status() -> dict[str, Any]:
     return status.collect(_lab())
 
 
+def observe() -> dict[str, Any]:
+    """Return the facts of every router: what engines must agree on."""
+    return {name: facts.of(converge.observe(name)) for name in converge.routers(_lab())}
+
+
+def deploy() -> dict[str, Any]:
+    """Deploy the lab with containerlab (engine `containerlab`). Returns seconds and what the nodes complained of."""
+    from labs.containerlab import inside
+
+    return inside.deploy(_lab(), note)
+
+
+def destroy() -> list[str]:
+    """Destroy what `deploy` made; returns what is left of it."""
+    from labs.containerlab import inside
+
+    return inside.destroy(note)
+
+
 _CALLS: dict[str, Callable[..., Any]] = {
     "up": up,
+    "deploy": deploy,
+    "destroy": destroy,
     "converge": wait_converged,
     "cabled": wait_cabled,
     "status": show_status,
+    "observe": observe,
     "impair": faults.impair,
     "cut": faults.cut,
     "heal": faults.heal,

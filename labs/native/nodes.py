@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
     from labs.model import Lab, Node
 
-# inside the machine: the folder shared with the tool, and what the engine remembers
-SHARE = Path("/lab")
+# inside the machine: the folder shared with the tool, and what the engine remembers; a machine that is this host
+# itself has both elsewhere
+SHARE = Path(os.environ.get("LAB_SHARE", "/lab"))
 NODE_FILES = SHARE / "nodes"
-STATE = Path("/run/lab")
+STATE = Path(os.environ.get("LAB_RUN", "/run/lab"))
 _PIDS = STATE / "nodes.json"
 
 # the folder of a node's rendered files, as the node itself sees it
@@ -130,16 +131,39 @@ def enter(name: str) -> Callable[[], None]:
     pids = holders()
     if name not in pids:
         raise KeyError(f"no node {name}; there are {', '.join(pids) or 'none'}")
-    kinds = (("net", namespaces.CLONE_NEWNET), ("uts", namespaces.CLONE_NEWUTS), ("mnt", namespaces.CLONE_NEWNS))
-    paths = [(f"/proc/{pids[name]}/ns/{kind}", flag) for kind, flag in kinds]
+    here, there = Path("/proc/self/ns"), Path(f"/proc/{pids[name]}/ns")
+    # a node made of bare namespaces has three of its own, a container more
+    kinds = {
+        kind: flag
+        for kind, flag in namespaces.KINDS.items()
+        if (here / kind).stat().st_ino != (there / kind).stat().st_ino
+    }
 
     def move() -> None:
-        for path, flag in paths:
-            fd = os.open(path, os.O_RDONLY)
+        descriptors = [(os.open(there / kind, os.O_RDONLY), flag) for kind, flag in kinds.items()]
+        for fd, flag in descriptors:
             namespaces.setns(fd, flag)
             os.close(fd)
+        if "pid" in kinds:
+            namespaces.go_on_as_child()
 
     return move
+
+
+def call_in(name: str, function: Callable[[], object]) -> int:
+    """Call a function in a child that lives in a node; returns the child's process number at once."""
+    move = enter(name)
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        move()
+        function()
+        code = 0
+    finally:
+        os._exit(code)
+    raise AssertionError("not reached")
 
 
 def run_in(

@@ -65,7 +65,9 @@ def _start_options(function: Any) -> Any:
     for option in (
         click.argument("site"),
         click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4,links=2"),
-        click.option("--engine", default="", help="native or uml; default: native where this kernel can, else uml."),
+        click.option(
+            "--engine", default="", help="native, uml, containerlab; default: native where this kernel can, else uml."
+        ),
         click.option("--name", "-n", default="", help="Name of the lab; default: the site's."),
         click.option("--memory", default=4096, show_default=True, help="MB of the VM (engine uml)."),
         click.option("--rdma", type=click.Choice(["shared", "exclusive"]), default="shared", show_default=True),
@@ -309,10 +311,18 @@ def down(name: str) -> None:
     from labs.client import attach
 
     dead = state.deaths(name)
-    for lab, why in dead.items():
-        _say(f"{lab} was dead already: {why}; what it left is removed")
+    for gone, why in dead.items():
+        _say(f"{gone} was dead already: {why}; what it left is removed")
     running = [path.name for path in state.running() if name in {"", path.name}]
     if dead and not running:
         return
-    attach(name).stop()
+    lab = attach(name)
+    left = []
+    try:
+        if state.facts_of(lab.folder).get("engine") == "containerlab":
+            left = lab.call("destroy", on_note=_say)
+    finally:
+        lab.stop()
+    for text in left:
+        _say(f"containerlab left {text}")
     _say("stopped")

@@ -1,0 +1,93 @@
+"""What the containerlab engine says of bad surroundings and of containerlab's words; where it deploys."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from labs.containerlab import inside, machine
+
+pytestmark = pytest.mark.unit
+
+LOG = [
+    'time="2026-01-01T00:00:00Z" level=info msg="Creating container: \\"leaf-01\\""\n',
+    'time="2026-01-01T00:00:00Z" level=warning msg="Unable to load kernel module \\"ip_tables\\" automatically"\n',
+    'time="2026-01-01T00:00:00Z" level=info msg="Executed command \\"sh /kvfabric/node.sh up\\" on the node \\"leaf-01\\". stdout:\\n! sysctl a=1 was refused\\n"\n',
+    'time="2026-01-01T00:00:00Z" level=error msg="Failed to execute command \\"sh /kvfabric/node.sh up\\" on the node \\"spine-01\\". rc=1,\\nstdout:\\n\\nstderr:\\nnetwork.sh failed"\n',
+    'time="2026-01-01T00:00:00Z" level=error msg="something else"\n',
+    "+---+\n",
+]
+
+
+def test_complaints_are_those_of_nodes_and_of_containerlab():
+    found = inside.complaints_in(LOG)
+    assert found[0] == "leaf-01: sysctl a=1 was refused"
+    assert found[1].startswith("spine-01: ")
+    assert "network.sh failed" in found[1]
+    assert found[2:] == ["containerlab: something else"]
+
+
+def test_messages_of_a_line_that_is_no_log_line():
+    assert inside.messages("+----+\n") == []
+    assert inside.messages("level=info msg=short") == [("info", "short")]
+
+
+def _fake(tmp_path: Path, monkeypatch, script: str, name: str = "docker") -> None:
+    path = tmp_path / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def test_docker_without_rights_is_one_line(tmp_path, monkeypatch):
+    _fake(tmp_path, monkeypatch, "echo permission denied while trying to connect >&2; exit 1")
+    _fake(tmp_path, monkeypatch, "exit 0", "containerlab")
+    assert machine.on_host()
+    assert machine.lacks() == [machine._DENIED]
+
+
+def test_a_silent_docker_engine_means_the_vm(tmp_path, monkeypatch):
+    _fake(tmp_path, monkeypatch, "echo Cannot connect to the Docker daemon >&2; exit 1")
+    _fake(tmp_path, monkeypatch, "exit 0", "containerlab")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert not machine.on_host()
+    assert all("not built yet" in text for text in machine.lacks())
+
+
+def test_on_this_host_the_lab_is_destroyed_when_its_machine_ends(tmp_path, monkeypatch):
+    _fake(tmp_path, monkeypatch, f"echo $* >> {tmp_path}/calls", "containerlab")
+    folder = tmp_path / "state/share/nodes"
+    folder.mkdir(parents=True)
+    (folder / "lab.clab.yml").write_text("name: lab\n")
+    import socket
+
+    ours, _theirs = socket.socketpair()
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    machine._Host(process, ours, tmp_path / "state").kill()
+    assert (tmp_path / "calls").read_text().split()[:3] == ["destroy", "-t", str(folder / "lab.clab.yml")]
+    assert process.poll() is not None
+
+
+def test_a_refusal_is_one_line_with_what_to_do(tmp_path, monkeypatch):
+    said = "level=error msg=\"Error: the 'lab' lab has already been deployed. Destroy the lab\""
+    _fake(tmp_path, monkeypatch, f"cat <<'END'\n{said}\nEND\nexit 1", "containerlab")
+    monkeypatch.setattr(inside, "FOLDER", tmp_path)
+    monkeypatch.setattr(inside.nodes, "SHARE", tmp_path)
+    with pytest.raises(inside.DeployError) as caught:
+        inside.containerlab(["deploy"], print)
+    text = str(caught.value)
+    assert text.startswith("containerlab deploy refused: a lab called lab is running already: ")
+    assert "\n" not in text
+
+
+def test_a_container_that_does_not_run_is_named(tmp_path, monkeypatch):
+    topology = {"name": "lab", "prefix": "", "topology": {"nodes": {"leaf-01": {}, "leaf-02": {}}}}
+    _fake(tmp_path, monkeypatch, "echo /leaf-01 17; echo /leaf-02 0")
+    kept = {}
+    monkeypatch.setattr(inside.nodes, "remember", kept.update)
+    with pytest.raises(inside.DeployError, match="leaf-02"):
+        inside.remember(topology, ["leaf-01", "leaf-02"])
+    inside.remember(topology, ["leaf-01"])
+    assert kept == {"leaf-01": 17}
