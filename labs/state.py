@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # a Unix socket's path holds 107 bytes, and the folder is part of it
 _LONGEST_PATH = 90
+_UNDO_S = 300
 _DIED, _GONE = ".died", ".gone-"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 
@@ -69,6 +71,7 @@ def is_alive(folder: Path) -> bool:
 def _sweep(root: Path) -> None:
     """Remove what labs left behind whose supervisor died, and note it."""
     for path in [path for path in root.iterdir() if path.is_dir() and not is_alive(path)]:
+        _undo(path)
         shutil.rmtree(path, ignore_errors=True)
         if not path.name.startswith(_GONE):
             note_death(path, "its supervisor was killed")
@@ -76,9 +79,17 @@ def _sweep(root: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a lab's folder: at once for those who look, in its own time on disk."""
+    _undo(folder)
     with _locked_root() as root, contextlib.suppress(FileNotFoundError):
         gone = folder.rename(root / f"{_GONE}{folder.name}-{os.getpid()}")
         shutil.rmtree(gone, ignore_errors=True)
+
+
+def _undo(folder: Path) -> None:
+    """Run what the lab's engine left word of: what it made on this host outlives every process of ours."""
+    if command := facts_of(folder).get("undo"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=_UNDO_S)
 
 
 def note_death(folder: Path, why: str) -> None:

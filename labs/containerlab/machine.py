@@ -7,10 +7,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
+from labs import state
 from labs.containerlab import build, disk, layer
 from labs.machine import Machine, Options, code_folder, die_with_parent
 from labs.uml import machine as uml
@@ -23,7 +23,6 @@ BRING_UP = "deploy"
 
 _DENIED = "this user may not use Docker: run as root, or join the group `docker` and log in again"
 _NO_RIGHTS = "containerlab makes links between containers: run it as root"
-_DESTROY_S = 300
 
 
 def on_host() -> bool:
@@ -55,49 +54,38 @@ def limits() -> list[str]:
     return []
 
 
-def start(state: Path, options: Options) -> Machine:
+def start(folder: Path, options: Options) -> Machine:
     """Start the machine that will deploy the lab; its agent says `ready` on the channel."""
-    return _start_here(state) if on_host() else _start_vm(state, options)
+    return _start_here(folder) if on_host() else _start_vm(folder, options)
 
 
-def _start_vm(state: Path, options: Options) -> Machine:
+def _start_vm(folder: Path, options: Options) -> Machine:
     docker, image = layer.cached(), disk.cached()
     if docker is None or image is None:
         raise CouldNotRunError("Docker and its disk are not built yet: run `kvfabric lab build --engine containerlab`")
     # what changes on the disk goes with the lab's folder; the cached one is never written to
-    words = disk.vm_words(docker, state, f"{state / 'disk.cow'},{image}")
-    return uml.boot(state, options, words)
+    words = disk.vm_words(docker, folder, f"{folder / 'disk.cow'},{image}")
+    return uml.boot(folder, options, words)
 
 
-@dataclass
-class _Host(Machine):
-    """This host: the agent is a process of it, and containers outlive processes unless they are destroyed."""
-
-    state: Path
-
-    def kill(self) -> None:
-        """Destroy the lab, end the agent."""
-        for topology in (self.state / "share" / "nodes").glob("*.clab.yml"):
-            command = ["containerlab", "destroy", "-t", str(topology), "--cleanup"]
-            subprocess.run(command, capture_output=True, check=False, timeout=_DESTROY_S)
-        super().kill()
-
-
-def _start_here(state: Path) -> Machine:
-    shutil.copy("/proc/cpuinfo", state / "share" / "cpuinfo")
-    (state / "run").mkdir()
+def _start_here(folder: Path) -> Machine:
+    shutil.copy("/proc/cpuinfo", folder / "share" / "cpuinfo")
+    (folder / "run").mkdir()
+    topology = next((folder / "share" / "nodes").glob("*.clab.yml"))
+    # containers outlive processes: whoever removes the lab's folder destroys them first
+    state.write_facts(folder, undo=["containerlab", "destroy", "-t", str(topology), "--cleanup"])
     ours, theirs = socket.socketpair()
     environment = {
         **os.environ,
         "PYTHONPATH": str(code_folder()),
-        "LAB_SHARE": str(state / "share"),
-        "LAB_RUN": str(state / "run"),
+        "LAB_SHARE": str(folder / "share"),
+        "LAB_RUN": str(folder / "run"),
     }
-    with (state / "console.log").open("wb") as console:
+    with (folder / "console.log").open("wb") as console:
         process = subprocess.Popen(
             [sys.executable, "-m", "labs.agent", str(theirs.fileno())], stdin=subprocess.DEVNULL, stdout=console,
             stderr=console, env=environment, cwd="/", pass_fds=[theirs.fileno()], start_new_session=True,
             preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here
         )  # fmt: skip
     theirs.close()
-    return _Host(process, ours, state)
+    return Machine(process, ours)

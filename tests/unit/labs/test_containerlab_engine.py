@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
+import os
 from pathlib import Path
 
 import pytest
 
+from labs import state
 from labs.containerlab import inside, machine
+from labs.machine import Options
 
 pytestmark = pytest.mark.unit
 
@@ -56,18 +59,25 @@ def test_a_silent_docker_engine_means_the_vm(tmp_path, monkeypatch):
     assert all("not built yet" in text for text in machine.lacks())
 
 
-def test_on_this_host_the_lab_is_destroyed_when_its_machine_ends(tmp_path, monkeypatch):
+def test_on_this_host_the_lab_is_destroyed_with_its_folder(tmp_path, monkeypatch):
     _fake(tmp_path, monkeypatch, f"echo $* >> {tmp_path}/calls", "containerlab")
-    folder = tmp_path / "state/share/nodes"
-    folder.mkdir(parents=True)
-    (folder / "lab.clab.yml").write_text("name: lab\n")
-    import socket
-
-    ours, _theirs = socket.socketpair()
-    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    machine._Host(process, ours, tmp_path / "state").kill()
-    assert (tmp_path / "calls").read_text().split()[:3] == ["destroy", "-t", str(folder / "lab.clab.yml")]
-    assert process.poll() is not None
+    _fake(tmp_path, monkeypatch, "exit 0")
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path / "labs"))
+    folder, alive = state.create("lab")
+    topology = folder / "share/nodes/lab.clab.yml"
+    topology.parent.mkdir(parents=True)
+    topology.write_text("name: lab\n")
+    started = machine.start(folder, Options())
+    try:
+        started.channel.settimeout(30)
+        assert json.loads(started.channel.recv(4096).splitlines()[0])["op"] == "ready"
+    finally:
+        started.kill()
+        os.close(alive)
+    # nobody removed it: the supervisor was killed, and the next who looks for labs does its work
+    assert "lab" in state.deaths()
+    assert (tmp_path / "calls").read_text().split() == ["destroy", "-t", str(topology), "--cleanup"]
+    assert not folder.exists()
 
 
 def test_a_refusal_is_one_line_with_what_to_do(tmp_path, monkeypatch):
