@@ -47,7 +47,7 @@ def bgp_peers(text: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def bfd_peers(text: str) -> list[dict[str, Any]]:
-    """Return all BFD peers from `show bfd [vrf all] peers json`."""
+    """Return all BFD peers from `show bfd peers json`."""
     data = load(text, "show bfd peers json")
     found: list[dict[str, Any]] = []
     for entry in data if isinstance(data, list) else [data]:

@@ -13,7 +13,7 @@ SONIC, SONIC_CLI, LINUX = "sonic", "sonic-cli", "linux"
 # daemons whose JSON the control-plane checks read; the shell differs only in rights
 _FRR = {
     "bgp": "show bgp vrf all summary json",
-    "bfd": "show bfd vrf all peers json",
+    "bfd": "show bfd peers json",
     "vrf-vni": "show vrf vni json",
     "evpn-vni": "show evpn vni json",
     "evpn-rmac": "show evpn rmac vni all json",
@@ -40,7 +40,7 @@ _LINUX = {
     "config": "vtysh -c 'show running-config no-header'",
     "roce": 'sh /etc/kvfabric/roce.sh --check 2>&1; echo "exit $?"',
     # 1 is a gateway that is not well, which its answer says better
-    "gateway": "gatewayctl status --json || test $? -eq 1",
+    "gateway": "PATH=$PATH:/usr/local/sbin gatewayctl status --json || test $? -eq 1",
     "nft": "nft -j list table ip kvfabric",
     "nft-running": "nft -s list table ip kvfabric",
     # the rules as this very nft prints them when the file is loaded into a network namespace of its own

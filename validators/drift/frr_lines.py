@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from validators.devices.answers import UnreadableError
+
 # what the device says of itself, and what no rendered file decides
 _HEAD = re.compile(
     r"(frr (version|defaults)|hostname|domainname|log|service|no service|(no )?ip(v6)? forwarding|line vty|password|"
@@ -75,8 +77,12 @@ class Difference:
 def differences(rendered: str, running: str) -> list[Difference]:
     """Return what is missing on the device, then what it has beyond the rendered file.
 
-    A whole section that is missing or extra is one difference and not one per line.
+    A whole section that is missing or extra is one difference and not one per line. Raises UnreadableError when what is
+    said to be running is no configuration.
     """
+    if not re.search(r"^(frr version|hostname|router bgp)\b", running, re.MULTILINE):
+        message = f"`show running-config` printed no configuration: {running.strip()[:60]!r}"
+        raise UnreadableError(message)
     wanted, seen = statements(rendered), statements(running)
     found = [Difference(one, extra=False, line=line) for one, line in wanted.items() if one not in seen]
     found += [Difference(one, extra=True) for one in seen if one not in wanted]

@@ -14,7 +14,8 @@ from validators.results import State
 
 pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
-CONTROL = [c for c in all_checks().values() if c.stage.value == "control-plane"]
+# the checks of drift compare whole files and have tests of their own
+CONTROL = [c for c in all_checks().values() if c.stage.value == "control-plane" and "drift" not in c.name]
 
 
 def ask(name, device="leaf-01", plan=PLAN, **broken):

@@ -122,7 +122,7 @@ def test_a_silent_counter_is_an_error_that_names_it(question, old, new):
 
 @pytest.mark.parametrize(
     ("name", "device", "question"),
-    [("config-db-drift", "leaf-01", "config-db"), ("roce-counters", "leaf-01", "pfc"), ("nat-rules", "gw-01", "nft"),
+    [("config-drift", "leaf-01", "config"), ("config-db-drift", "leaf-01", "config-db"), ("roce-counters", "leaf-01", "pfc"), ("nat-rules", "gw-01", "nft"),
      ("gateway-drift", "gw-01", "nft-running"), ("gateway-serving", "gw-01", "gateway"), ("server-roce", "compute-001", "roce")],
 )  # fmt: skip
 def test_nonsense_is_an_error(name, device, question):

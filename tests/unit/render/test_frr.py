@@ -21,8 +21,8 @@ def lines(text: str) -> list[str]:
 
 
 def block(text: str, first: str) -> list[str]:
-    """The lines of a top-level section."""
-    found = text.split(f"\n{first}\n", 1)[1]
+    """The lines of a top-level section; a BGP instance is opened once before it is filled."""
+    found = text.rsplit(f"\n{first}\n", 1)[1]
     return lines(found.split("\nexit", 1)[0])
 
 
@@ -101,6 +101,13 @@ def test_route_targets_are_the_tenant_s_own_and_fit(lab: Plan) -> None:
             assert asn < 2**16
             assert number < 2**32
         assert f"rd {lab.switches['leaf-01'].router_id}:{tenant.rd_number}" in text
+
+
+def test_every_instance_is_there_before_one_imports_from_it(lab: Plan) -> None:
+    text = sonic.render(lab, "leaf-01")["frr.conf"]
+    first = text.index("import vrf")
+    for vrf in lab.switches["leaf-01"].vrfs:
+        assert text.index(f"router bgp {lab.switches['leaf-01'].asn} vrf {vrf}\n") < first
 
 
 def test_peers_are_leaked_on_the_spot_and_only_their_subnets(lab: Plan) -> None:
