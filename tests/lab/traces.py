@@ -56,7 +56,8 @@ def mentioning(root: Path) -> list[str]:
     ]
     found += [f"mount {line}" for line in _text(Path("/proc/self/mountinfo")).splitlines() if mark in line]
     found += [f"socket {line}" for line in _text(Path("/proc/net/unix")).splitlines() if mark in line]
-    found += [f"file {path}" for path in root.rglob("*")] if root.is_dir() else []
+    # unlike rglob, walk does not mind that a folder goes away under it
+    found += [f"file {folder}/{name}" for folder, folders, files in os.walk(root) for name in [*folders, *files]]
     return found
 
 
