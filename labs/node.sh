@@ -81,12 +81,15 @@ management() {
 }
 
 dark_ports() {
-  dark=
+  dark='' batch=''
   for port in ${KV_PORTS:-}; do
     [ ! -e "/sys/class/net/$port" ] || continue
-    ip link add "$port" mtu 9216 type dummy && ip link set "$port" carrier off || die "port $port cannot be made"
     dark="$dark $port "
+    batch="${batch}link add $port mtu 9216 type dummy
+link set $port carrier off
+"
   done
+  [ -z "$dark" ] || printf '%s' "$batch" | ip -batch - || die "these ports cannot be made:$dark"
 }
 
 # a device file for each of our own RDMA devices: a container has none, and gets none of its neighbours'

@@ -170,3 +170,13 @@ def test_other_shells_do_the_same(root, shell, tmp_path):
     command = [shell, *(["sh"] if shell == "busybox" else []), str(SCRIPT), "up"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "! sysctl net/no/such=2 was refused\n")
+
+
+def test_ports_that_are_not_there_are_made_dark_in_one_go_and_get_no_rdma(root):
+    root.program("bin/ip", f"cat >> {root.folder}/batch")
+    root.run("up", KV_PORTS="lo kv-x0 kv-x1", KV_RDMA="kv-x0")
+    assert root.calls("ip") == ["ip -batch -"]
+    assert (root.folder / "batch").read_text() == "".join(
+        f"link add {port} mtu 9216 type dummy\nlink set {port} carrier off\n" for port in ("kv-x0", "kv-x1")
+    )
+    assert root.calls("rdma") == []
