@@ -141,7 +141,7 @@ def _settings(row: Row, wanted: Wanted | None) -> Result:
         }
     )
     # counters on the way prove the class where a binding cannot read it back
-    silent = [name for name in _COMPARED if name not in forced[0] and row.drive["backend"] in _VERBS]
+    silent = [name for name in _COMPARED if name not in {"dscp", *forced[0]} and row.drive["backend"] in _VERBS]
     note = f"; this binding does not read back {', '.join(silent)}" if silent else ""
     return _part("settings", row, not wrong, "; ".join(wrong) or f"queue pair settings are as wanted{note}")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
 from validators.agents.agent import run_program
+from validators.rdma.together import Waiting, start_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from validators.agents.agent import Agent
     from validators.rdma.endpoints import Endpoint
@@ -40,7 +42,6 @@ class Ask:
     identity: dict[str, Any] = field(default_factory=dict)
     nobody_gid: str = "198.18.255.254"
     deadline_s: float = 90.0
-    lead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,23 @@ class Row:
 
 def run_round(flows: Sequence[Flow], ask: Ask, places: Places) -> list[Row]:
     """Run flows at the same time. A host that cannot be reached becomes an error row, it does not stop the others."""
-    start_at = time.time() + ask.lead_s if ask.lead_s else None
+    meetings = [f"/tmp/kvfabric-{uuid.uuid4().hex}" if len(flows) > 1 else "" for _ in flows]  # noqa: S108 - own name
     with ThreadPoolExecutor(max_workers=2 * len(flows)) as pool:
-        running = [(flow, *_start(pool, number, flow, ask, places, start_at)) for number, flow in enumerate(flows)]
-        return [Row(flow, drive.result(), serve.result()) for flow, drive, serve in running]
+        running = [
+            _start(pool, number, flow, ask, places, meeting)
+            for number, (flow, meeting) in enumerate(zip(flows, meetings, strict=True))
+        ]
+        if len(flows) > 1 and ask.scenario == "transfer":
+            started = [
+                Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
+                for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)
+            ]
+            start_together(started, ask.deadline_s)
+        return [Row(flow, drive.result(), serve.result()) for flow, (drive, serve) in zip(flows, running, strict=True)]
+
+
+def _driver(flow: Flow, ask: Ask) -> Endpoint:
+    return flow.reader if ask.verb == "read" else flow.owner
 
 
 def _start(
@@ -66,9 +80,10 @@ def _start(
     flow: Flow,
     ask: Ask,
     places: Places,
-    start_at: float | None,
-) -> tuple[Any, Any]:
-    driver, server = (flow.reader, flow.owner) if ask.verb == "read" else (flow.owner, flow.reader)
+    meeting: str,
+) -> tuple[Future[dict[str, Any]], Future[dict[str, Any]]]:
+    driver = _driver(flow, ask)
+    server = flow.owner if driver is flow.reader else flow.reader
     common = {"backend": ask.backend, "port": _FIRST_PORT + number, "deadline_s": ask.deadline_s}
     passive = {**common, "role": "serve", "open": _open(server, places), "listen": server.address}
     active = {
@@ -86,7 +101,7 @@ def _start(
         "duration_s": ask.duration_s,
         "settings": ask.settings,
         "nobody_gid": ask.nobody_gid,
-        "start_at": start_at,
+        "meeting": meeting,
     }
     serve = pool.submit(_run, places.agent(server.server), passive, ask.deadline_s + 30)
     drive = pool.submit(_run, places.agent(driver.server), active, ask.deadline_s + 30)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from validators.rdma.question import Question
     from validators.rdma.sets import Flow
 
-MOST_LATE_S = 0.1
+_MOST_LATE_S, _MOST_LATE_SHARE = 0.1, 0.1
+"""A flow may start this late, in s or as a share of the shortest flow's time, whichever is more."""
 
 
 def judge_whole(question: Question, ask: Ask, rows: Sequence[Row], parts: Sequence[Result], test_id: str) -> Result:
@@ -30,7 +31,8 @@ def judge_whole(question: Question, ask: Ask, rows: Sequence[Row], parts: Sequen
     rates = [row.drive["payload_gbps"] for row in measured]
     late = max(row.drive["late_s"] for row in measured)
     text = f"{len(measured)} of {len(rows)} flows measured, {sum(rates):.2f} Gb/s in all, Jain {jain(rates):.3f}"
-    if late > MOST_LATE_S:
+    shortest = min(row.drive["ended"] - row.drive["began"] for row in measured)
+    if late > max(_MOST_LATE_S, _MOST_LATE_SHARE * shortest):
         text += f"; the last to start was {late:.2f} s late: they did not run together"
         state = combine([state, State.ERROR])
     times = finish_times(question, ask, measured)

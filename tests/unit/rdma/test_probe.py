@@ -6,6 +6,8 @@ import itertools
 import socket
 import sys
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +19,8 @@ from validators.rdma.host import chains, gids
 from validators.rdma.host.backend import BackendMissingError, DeviceError, QpSettings, TransferError
 from validators.rdma.judge import Limits, judge
 from validators.rdma.launch import Ask, Row, run_round
-from validators.rdma.question import check_groups, groups_of
+from validators.rdma.question import Question, check_groups, groups_of
+from validators.rdma.whole import judge_whole, passes
 from validators.results import State
 
 pytestmark = pytest.mark.unit
@@ -72,6 +75,41 @@ def test_transfer_is_measured_and_its_content_checked(backend: str, verb: str) -
     assert {m.name for m in result.measurements} >= {"rate", "preparation p50", "posting p99", "completion p99.9"}
     assert result.labels["transport"] in {"TCP, no RDMA", "copy in memory, no network"}
     assert (row.drive["left_open"], row.serve["left_open"]) == (0, 0)
+
+
+def _two(second_address: str = "127.0.0.1") -> list[Row]:
+    ask = Ask(backend="tcp", groups=((4096, 30),), repeats=3, qps=1, identity=dict(IDENTITY), deadline_s=20.0)
+    flows = [sets.Flow(_end("a"), _end("b")), sets.Flow(_end("c"), replace(_end("d"), address=second_address))]
+    return run_round(flows, ask, Here())
+
+
+def test_flows_of_a_round_start_together_and_leave_no_file() -> None:
+    rows = _two()
+    assert [row.drive["transfers"] for row in rows] == [3, 3]
+    assert abs(rows[0].drive["began"] - rows[1].drive["began"]) < 1.0
+    assert not list(Path("/tmp").glob("kvfabric-*.ready"))
+    whole = judge_whole(Question("bisection"), Ask(), rows, [judge(None, row, None, Limits()) for row in rows], "")
+    assert whole.state is State.PASS, whole.text
+    rows[1].drive["late_s"] = 60.0
+    assert judge_whole(Question("bisection"), Ask(), rows, [], "").state is State.ERROR
+
+
+def test_a_flow_that_fails_early_does_not_hold_the_others() -> None:
+    rows = _two("192.0.2.1")
+    assert rows[0].drive["transfers"] == 3
+    assert rows[1].drive["error"]["kind"] == "device"
+
+
+def test_a_restore_counts_all_passes_against_its_deadline() -> None:
+    rows = _two()
+    question = Question("restore", restore_bytes=3 * 4096 * 30, deadline_s=60.0)
+    ask = Ask(groups=((4096, 30),))
+    assert passes(question, ask, rows[0].flow, [row.flow for row in rows]) == 3
+    parts = [judge(None, row, None, Limits()) for row in rows]
+    assert judge_whole(question, ask, rows, parts, "ietf:inference-1.4").state is State.PASS
+    late = judge_whole(replace(question, deadline_s=1e-9), ask, rows, parts, "")
+    assert late.state is State.FAIL
+    assert "2 of 2 missed the deadline" in late.text
 
 
 @pytest.mark.parametrize(("backend", "verb"), [("fake", "read"), ("tcp", "read"), ("tcp", "write")])

@@ -21,14 +21,14 @@ MINE = stamp.Identity("llama", "fp16", "layer-b16-tp8", generation=7, content="p
 @pytest.fixture(params=["numpy", "crc32"])
 def kind(request, monkeypatch) -> int:
     if request.param == "crc32":
-        monkeypatch.setattr(stamp, "np", None)
+        monkeypatch.setattr(stamp, "_numpy", lambda: pytest.fail("numpy is loaded though it is not needed"))
     return stamp.checksum_kind(request.param == "numpy")
 
 
 def _verdicts(written: stamp.Identity, expected: stamp.Identity, kind: int, size: int = 512, count: int = 5) -> dict:
     memory = memoryview(bytearray(size * count))
     stamp.fill(memory, [(0, size, count, 0)], written, kind)
-    counts, _ = stamp.check(memory, [(0, size, count, 0)], expected)
+    counts, _ = stamp.check(memory, [(0, size, count, 0)], expected, kind)
     return {verdict: n for verdict, n in counts.items() if n}
 
 
@@ -61,9 +61,10 @@ def test_private_suffix_of_a_session(kind: int) -> None:
 @given(byte=st.integers(0, 511), bit=st.integers(0, 7), vector=st.booleans())
 def test_any_flipped_bit_is_seen(byte: int, bit: int, vector: bool) -> None:
     memory = memoryview(bytearray(1024))
-    stamp.fill(memory, [(0, 512, 2, 0)], MINE, stamp.checksum_kind(vector))
+    kind = stamp.checksum_kind(vector)
+    stamp.fill(memory, [(0, 512, 2, 0)], MINE, kind)
     memory[512 + byte] ^= 1 << bit
-    counts, bad = stamp.check(memory, [(0, 512, 2, 0)], MINE)
+    counts, bad = stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)
     assert counts["ok"] == 1
     assert counts["damaged"] == 1
     assert bad == [(1, "damaged")]
@@ -74,23 +75,36 @@ def test_swapped_pieces_swapped_words_and_old_payload_are_seen(kind: int) -> Non
     stamp.fill(memory, [(0, 512, 2, 0)], MINE, kind)
     first, second = bytes(memory[:512]), bytes(memory[512:])
     memory[:512], memory[512:] = second, first
-    assert stamp.check(memory, [(0, 512, 2, 0)], MINE)[0]["wrong block"] == 2
+    assert stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)[0]["wrong block"] == 2
     memory[:512], memory[512:] = first, second
     memory[64:72], memory[72:80] = first[72:80], first[64:72]
-    assert stamp.check(memory, [(0, 512, 2, 0)], MINE)[0]["damaged"] == 1
+    assert stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)[0]["damaged"] == 1
     other = memoryview(bytearray(1024))
     stamp.fill(other, [(0, 512, 2, 0)], dataclasses.replace(MINE, generation=6), kind)
     memory[:512], memory[512:] = first, second
     memory[64:512] = other[64:512]
-    assert stamp.check(memory, [(0, 512, 2, 0)], MINE)[0]["damaged"] == 1
+    assert stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)[0]["damaged"] == 1
 
 
 def test_what_was_not_written_is_missing(kind: int) -> None:
     memory = memoryview(bytearray(1024))
     stamp.fill(memory, [(0, 512, 1, 0)], MINE, kind)
-    assert stamp.check(memory, [(0, 512, 2, 0)], MINE)[0] == {
+    assert stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)[0] == {
         "ok": 1, "damaged": 0, "stale generation": 0, "wrong name space": 0, "wrong block": 0, "not written": 1,
     }  # fmt: skip
+
+
+def test_a_missing_first_block_says_nothing_about_the_others(kind: int) -> None:
+    memory = memoryview(bytearray(1024))
+    stamp.fill(memory, [(0, 512, 2, 0)], MINE, kind)
+    memory[:512] = bytes(512)
+    counts, bad = stamp.check(memory, [(0, 512, 2, 0)], MINE, kind)
+    assert (counts["ok"], bad) == (1, [(0, "not written")])
+
+
+def test_numpy_is_loaded_for_much_only() -> None:
+    assert stamp.checksum_kind(True, 1 << 20) == stamp.checksum_kind(False)
+    assert stamp.checksum_kind(True, 1 << 30) != stamp.checksum_kind(False)
 
 
 @given(
@@ -105,7 +119,7 @@ def test_a_workload_moves_every_block_to_its_place(groups, scatter: bool, owner_
     for piece in work.pieces(owner_is_local):
         here, there = (piece.local, piece.remote) if owner_is_local else (piece.remote, piece.local)
         reader[there : there + piece.size] = owner[here : here + piece.size]
-    assert stamp.check(memoryview(reader), work.receiver_runs(), MINE)[0]["ok"] == work.count
+    assert stamp.check(memoryview(reader), work.receiver_runs(), MINE, 1)[0]["ok"] == work.count
 
 
 def test_percentiles_and_fairness() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from validators.rdma.host import hardware_counters, stamp
 from validators.rdma.host.backend import DeviceError, OpenSpec, QpSettings
 from validators.rdma.host.channel import ChannelError, dial
+from validators.rdma.host.meeting import wait_for_start
 from validators.rdma.host.memory import Buffer
 from validators.rdma.host.registry import open_device
 from validators.rdma.host.stats import summary
@@ -40,7 +41,7 @@ class Driver:
         self.qps, self.depth = int(request.get("qps", 1)), int(request.get("depth", 64))
         self.deadline_s = float(request.get("transfer_deadline_s", 30.0))
         self.peer = channel.ask("hello")
-        self.kind = stamp.checksum_kind(stamp.has_numpy() and bool(self.peer["numpy"]))
+        self.kind = stamp.checksum_kind(stamp.has_numpy() and bool(self.peer["numpy"]), self.work.total)
         self.identity: dict[str, Any] = dict(request["identity"])
         self.buffer = Buffer(self.work.total)
         start = time.perf_counter()
@@ -86,11 +87,12 @@ class Driver:
         """Check the blocks where they arrived against the identity that was asked for."""
         if self.verb == "write":
             workload = self.request["workload"]
-            found = self.channel.ask("check", 120.0, region=region, workload=workload, identity=self.identity)
+            asked: dict[str, Any] = {"workload": workload, "identity": self.identity, "kind": self.kind}
+            found = self.channel.ask("check", 120.0, region=region, **asked)
         else:
             with self.buffer.view() as view:
                 identity = stamp.Identity.from_dict(self.identity)
-                counts, bad = stamp.check(view, self.work.receiver_runs(), identity)
+                counts, bad = stamp.check(view, self.work.receiver_runs(), identity, self.kind)
             found = {"counts": counts, "bad": bad}
         return {"generation": self.identity["generation"], **found}
 
@@ -155,7 +157,7 @@ def transfer(driver: Driver) -> dict[str, Any]:
         prepared.run(driver.deadline_s, True).posting_s
         for _ in range(max(1, min(_MOST_TIMED_POSTS, repeats // _PER_TIMED_POSTS)))
     ]
-    late_s = _wait_for(driver.request.get("start_at"))
+    late_s = wait_for_start(driver.request.get("meeting", ""), float(driver.request.get("deadline_s", 120.0)))
     times, began, ended = _repeat(driver, prepared, repeats)
     after = driver.counters()
     driver.identity["generation"] += 1
@@ -208,13 +210,3 @@ def _repeat(driver: Driver, prepared: Prepared, repeats: int) -> tuple[list[Time
     while len(times) < repeats or time.time() - began < lasting:
         times.append(prepared.run(driver.deadline_s))
     return times, began, time.time()
-
-
-def _wait_for(start_at: float | None) -> float:
-    """Sleep until the common start; returns how late it is, 0 when in time."""
-    if start_at is None:
-        return 0.0
-    left = start_at - time.time()
-    if left > 0:
-        time.sleep(left)
-    return max(0.0, -left)

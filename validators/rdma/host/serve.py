@@ -85,10 +85,10 @@ class Server:
     def _is_clear(self, region: str) -> dict[str, Any]:
         return {"clear": self.buffers[region].is_clear()}
 
-    def _check(self, region: str, workload: dict[str, Any], identity: dict[str, Any]) -> dict[str, Any]:
+    def _check(self, region: str, workload: dict[str, Any], identity: dict[str, Any], kind: int) -> dict[str, Any]:
         with self.buffers[region].view() as view:
             runs = Workload.from_dict(workload).receiver_runs()
-            counts, bad = stamp.check(view, runs, stamp.Identity.from_dict(identity))
+            counts, bad = stamp.check(view, runs, stamp.Identity.from_dict(identity), kind)
         return {"counts": counts, "bad": bad}
 
     def _connect(

@@ -14,16 +14,14 @@ because their causes are: damaged bytes, a block of an older generation, another
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 import random
 import struct
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
-
-try:
-    import numpy as np
-except ImportError:  # a probe host without numpy checks with crc32 from the standard library
-    np = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +32,8 @@ _SUM64, _CRC32 = 1, 2
 _WORDS = struct.Struct("<8Q")
 _PRIVATE = 1 << 63
 _CHUNK_BYTES = 1 << 22
+_WORTH_NUMPY_BYTES = 16 << 20
+"""Importing numpy takes longer than checking less than this without it."""
 
 OK, DAMAGED, STALE, NAME_SPACE, OTHER_BLOCK, MISSING = (
     "ok", "damaged", "stale generation", "wrong name space", "wrong block", "not written",
@@ -78,13 +78,18 @@ def _digest(text: str) -> int:
 
 
 def has_numpy() -> bool:
-    """Tell whether the vectorised check is available here."""
-    return np is not None
+    """Tell whether the vectorised check is available here, without loading it."""
+    return importlib.util.find_spec("numpy") is not None
 
 
-def checksum_kind(both_have_numpy: bool) -> int:
-    """Return the checksum both ends can compute quickly: a weighted 64-bit sum with numpy, crc32 without."""
-    return _SUM64 if both_have_numpy else _CRC32
+def checksum_kind(both_have_numpy: bool, total_bytes: int = _WORTH_NUMPY_BYTES) -> int:
+    """Return the checksum both ends compute quickly: a weighted 64-bit sum with numpy; crc32 without, or for little."""
+    return _SUM64 if both_have_numpy and total_bytes >= _WORTH_NUMPY_BYTES else _CRC32
+
+
+@cache
+def _numpy() -> Any:
+    return importlib.import_module("numpy")
 
 
 def fill(buffer: memoryview, runs: Sequence[tuple[int, int, int, int]], identity: Identity, kind: int) -> None:
@@ -102,9 +107,12 @@ def fill(buffer: memoryview, runs: Sequence[tuple[int, int, int, int]], identity
 
 
 def check(
-    buffer: memoryview, runs: Sequence[tuple[int, int, int, int]], identity: Identity
+    buffer: memoryview, runs: Sequence[tuple[int, int, int, int]], identity: Identity, kind: int
 ) -> tuple[dict[str, int], list[tuple[int, str]]]:
-    """Return how many pieces got each verdict, and the first ten bad ones as (index, verdict)."""
+    """Return how many pieces got each verdict, and the first ten bad ones as (index, verdict).
+
+    `kind` is the checksum that they were filled with.
+    """
     counts = dict.fromkeys(VERDICTS, 0)
     bad: list[tuple[int, str]] = []
     for offset, size, count, first in runs:
@@ -112,7 +120,7 @@ def check(
         for done in range(0, count, step):
             part = min(step, count - done)
             view = buffer[offset + done * size : offset + (done + part) * size]
-            for index, verdict in enumerate(_check_part(view, size, first + done, identity), start=first + done):
+            for index, verdict in enumerate(_check_part(view, size, first + done, identity, kind), start=first + done):
                 counts[verdict] += 1
                 if verdict != OK and len(bad) < 10:
                     bad.append((index, verdict))
@@ -121,10 +129,11 @@ def check(
 
 def _fill_part(view: memoryview, size: int, first: int, identity: Identity, kind: int) -> None:
     count = len(view) // size
-    if np is None or kind == _CRC32:
+    if kind == _CRC32:
         for piece in range(count):
             _fill_one(view[piece * size : (piece + 1) * size], size, first + piece, identity)
         return
+    np = _numpy()
     words = np.frombuffer(view, dtype="<u8").reshape(count, size // 8)
     index = np.arange(first, first + count, dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -162,6 +171,7 @@ def _crc(piece: memoryview) -> int:
 
 def _weights(words: int) -> Any:
     """Odd weights, so that no single changed bit and no swap of two words cancels out."""
+    np = _numpy()
     with np.errstate(over="ignore"):
         return (np.arange(words, dtype=np.uint64) * np.uint64(2) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
 
@@ -170,17 +180,16 @@ def _sums(words: Any) -> Any:
     """Weighted sum of each row's words, word 7 left out."""
     weights = _weights(words.shape[1])
     weights[7] = 0
-    with np.errstate(over="ignore"):
+    with _numpy().errstate(over="ignore"):
         return words @ weights
 
 
-def _check_part(view: memoryview, size: int, first: int, identity: Identity) -> list[str]:
+def _check_part(view: memoryview, size: int, first: int, identity: Identity, kind: int) -> list[str]:
     count = len(view) // size
-    if np is None:
+    if kind == _CRC32:
         return [_check_one(view[i * size : (i + 1) * size], first + i, identity) for i in range(count)]
+    np = _numpy()
     words = np.frombuffer(view, dtype="<u8").reshape(count, size // 8)
-    if int(words[0, 0]) == _MAGIC | _CRC32:
-        return [_check_one(view[i * size : (i + 1) * size], first + i, identity) for i in range(count)]
     index = np.arange(first, first + count, dtype=np.uint64)
     position = (index + np.uint64(identity.first_position)) | np.uint64(0 if identity.content else _PRIVATE)
     sound = (words[:, 0] == _MAGIC | _SUM64) & (words[:, 6] == size - HEADER_BYTES) & (words[:, 7] == _sums(words))
