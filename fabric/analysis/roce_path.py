@@ -1,7 +1,7 @@
 """The proof that RoCE holds from one NIC to another, hop by hop, from the rendered files alone.
 
 Each value carries the file and key that it came from and what the plan wants there. Every equal-cost path is looked at;
-one is printed in full. What it cannot say: whether a switch has loaded the file, and how its ASIC hashes.
+one is printed in full, with what is known of the hash that chooses (see `fabric.analysis.ecmp_path`).
 """
 
 from __future__ import annotations
@@ -9,17 +9,27 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fabric.analysis.ecmp_path import Ecmp, cables_between, ecmp_of
 from fabric.analysis.facts import Facts
 from fabric.analysis.rendered import CONFIG_DB, NETWORK_SH, ROCE_SH, Rendered
 from fabric.analysis.rules.addresses import VXLAN_OVERHEAD
 from fabric.analysis.rules.hosts import settings_of
 from fabric.analysis.rules.qos import indexes
-from fabric.plan import FABRIC_LINK, LEAF_KINDS
+from fabric.plan import FABRIC_LINK
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from fabric.analysis.rendered import ConfigDb
     from fabric.plan import Link, Plan, Qos, ServerPort, TrafficClass
+
+MODEL = (
+    "Rendered files only. VXLAN copies the inner DSCP and ECN to the outer header and CE back on the way out "
+    "(RFC 6040); each value is compared with what the plan wants there."
+)
+LEFT_OUT = (
+    "whether devices have loaded these files, cabling, optics, what the ASIC's hash chooses, traffic of other classes"
+)
+_ECN = ("not ECN-capable", "ECT(1)", "ECT(0)", "CE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +47,13 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One port on the way; `way` is `out` or `in`."""
+    """One port on the way; `way` is `out` or `in`, `packet` what the packet's headers say there."""
 
     device: str
     interface: str
     way: str
     values: tuple[Value, ...]
+    packet: str = ""
 
     @property
     def wrong(self) -> tuple[Value, ...]:
@@ -62,6 +73,7 @@ class Proof:
     hops: tuple[Hop, ...]
     wrong: tuple[Hop, ...]
     unknown: tuple[Hop, ...]
+    ecmp: Ecmp
 
     @property
     def holds(self) -> bool:
@@ -70,7 +82,8 @@ class Proof:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the proof as JSON-ready data."""
-        return {"holds": self.holds, **asdict(self)}
+        more = {"ecmp": self.ecmp.to_dict(), "model": MODEL, "left_out": LEFT_OUT}
+        return {"holds": self.holds, **asdict(self), **more}
 
 
 def _port(plan: Plan, name: str, fabric: str = "", rail: int = -1) -> tuple[str, ServerPort]:
@@ -87,6 +100,16 @@ def _port(plan: Plan, name: str, fabric: str = "", rail: int = -1) -> tuple[str,
     return server, ports[0]
 
 
+def _require_reachable(plan: Plan, source: str, first: ServerPort, target: str, last: ServerPort) -> None:
+    one, two = first.tenant, last.tenant
+    if first.link == last.link:
+        raise InputError([Problem("path.same", f"{source} to {target}", "is one port", "name two ports")])
+    if one != two and two not in plan.tenants[one].peers:
+        text = f"tenants {one} and {two} are not peers, so no packet goes this way"
+        fix = f"choose servers of one tenant, or add `peers: [{two}]` to tenant {one}"
+        raise InputError([Problem("path.tenants", f"{source} to {target}", text, fix)])
+
+
 class _Prover:
     def __init__(self, facts: Facts, qos: Qos, cls: TrafficClass, fabric: str) -> None:
         self.facts, self.plan, self.rendered = facts, facts.plan, facts.rendered
@@ -94,6 +117,16 @@ class _Prover:
         self.mtu = self.plan.fabrics[fabric].mtu
         self.server_mtu = self.plan.fabrics[fabric].server_mtu
         self.dscp = str(cls.dscp[0])
+        self.plain, self.tunnelled = "", ""
+
+    def packets(self, server: str) -> None:
+        """Work out what headers say on server links and inside the fabric, from what the sender's file sets."""
+        text = settings_of(self.rendered.text(server, ROCE_SH)).get("TOS", "")
+        if text.isdigit() and int(text) < 256:
+            marks = f"DSCP {int(text) >> 2}, {_ECN[int(text) & 3]}"
+            self.plain, self.tunnelled = marks, f"outer {marks} and inner alike, {VXLAN_OVERHEAD} bytes of VXLAN"
+        else:
+            self.plain = self.tunnelled = f"unknown: {ROCE_SH} of {server} sets no TOS"
 
     def _value(
         self, device: str, file: str, name: str, value: object, want: str, *keys: str, ok: bool | None = None
@@ -118,14 +151,15 @@ class _Prover:
             self._value(server, ROCE_SH, "set on", have.get("PORTS"), port.name, "PORTS", ok=port.name in ports)
         )
         values.append(self._value(server, NETWORK_SH, "MTU", mtu, str(self.server_mtu), f"ip link set {port.name} mtu"))
-        return Hop(server, port.name, way, tuple(values))
+        return Hop(server, port.name, way, tuple(values), self.plain)
 
     def switch(self, device: str, link: Link, way: str, decap: bool = False) -> Hop:
         """A switch port: what classifies, stores, pauses, schedules and marks the packet."""
         interface = link.end(device).interface
+        packet = self.tunnelled if link.kind == FABRIC_LINK else self.plain
         if CONFIG_DB not in self.rendered.files.get(device, {}):
             value = Value("QoS", "not in these files", "config_db.json", "", "", None)
-            return Hop(device, interface, way, (value,))
+            return Hop(device, interface, way, (value,), packet)
         db = self.facts.db(device)
         maps = db.get("PORT_QOS_MAP", {}).get(interface, {})
         values = (
@@ -139,7 +173,7 @@ class _Prover:
         values.append(
             self._value(device, CONFIG_DB, "MTU left", room, "0 or more", "PORT", interface, "mtu", ok=room >= 0)
         )
-        return Hop(device, interface, way, tuple(values))
+        return Hop(device, interface, way, tuple(values), packet)
 
     def _right_class(self, db: ConfigDb, maps: dict[str, str]) -> str:
         """The traffic class that leads to the queue and priority group of the class on this switch."""
@@ -264,10 +298,17 @@ class _Prover:
         ]
 
 
-def prove(plan: Plan, rendered: Rendered, source: str, target: str, traffic: str = "") -> Proof:
-    """Prove a pair. Raises InputError for unknown servers, ports or classes, or ports that no fabric joins."""
+def prove(
+    plan: Plan, rendered: Rendered, source: str, target: str, traffic: str = "", source_port: int | None = None
+) -> Proof:
+    """Prove a pair; `source_port` is the UDP source port of a QP, for the hash.
+
+    Raises InputError for unknown servers, ports or classes, for ports that no fabric joins, and for tenants that do not
+    reach each other.
+    """
     one, first = _port(plan, source)
     two, last = _port(plan, target, first.fabric, first.rail)
+    _require_reachable(plan, source, first, target, last)
     qos = plan.fabrics[first.fabric].qos
     classes = {c.name: c for c in qos.lossless} if qos else {}
     if qos is None or (traffic and traffic not in classes):
@@ -277,6 +318,7 @@ def prove(plan: Plan, rendered: Rendered, source: str, target: str, traffic: str
         )
     cls = classes[traffic] if traffic else qos.lossless[0]
     prover = _Prover(Facts(plan, rendered), qos, cls, first.fabric)
+    prover.packets(one)
     near, far = plan.links[first.link], plan.links[last.link]
     head = [prover.nic(one, first, "out"), prover.switch(near.b.device, near, "in")]
     tail = [prover.switch(far.b.device, far, "out"), prover.nic(two, last, "in")]
@@ -295,6 +337,7 @@ def prove(plan: Plan, rendered: Rendered, source: str, target: str, traffic: str
         hops,
         tuple(h for h in every if h.wrong),
         unknown,
+        ecmp_of(prover.facts, first, last, source_port),
     )
 
 
@@ -302,20 +345,12 @@ def _middles(prover: _Prover, near: str, far: str, fabric: str) -> list[tuple[Ho
     """The hops between two leaves for every pair of cables over every spine."""
     if near == far:
         return []
-    plan = prover.plan
-    ups: dict[str, list[Link]] = {}
-    downs: dict[str, list[Link]] = {}
-    for link in plan.links.values():
-        if link.kind == FABRIC_LINK and link.fabric == fabric and plan.kind_of[link.a.device] in LEAF_KINDS:
-            for leaf, side in ((near, ups), (far, downs)):
-                if link.a.device == leaf:
-                    side.setdefault(link.b.device, []).append(link)
+    ups, downs = cables_between(prover.facts, near, far, fabric)
     found: list[tuple[Hop, ...]] = []
     for spine, cables in ups.items():
         goes = [(prover.switch(near, up, "out"), prover.switch(spine, up, "in")) for up in cables]
         comes = [
-            (prover.switch(spine, down, "out"), prover.switch(far, down, "in", decap=True))
-            for down in downs.get(spine, ())
+            (prover.switch(spine, down, "out"), prover.switch(far, down, "in", decap=True)) for down in downs[spine]
         ]
         found += [(*go, *come) for go in goes for come in comes]
     return found
