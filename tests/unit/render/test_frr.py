@@ -105,7 +105,7 @@ def test_route_targets_are_the_tenant_s_own_and_fit(lab: Plan) -> None:
 
 def test_every_instance_is_there_before_one_imports_from_it(lab: Plan) -> None:
     text = sonic.render(lab, "leaf-01")["frr.conf"]
-    first = text.index("import vrf")
+    first = text.index("\n  import vrf")
     for vrf in lab.switches["leaf-01"].vrfs:
         assert text.index(f"router bgp {lab.switches['leaf-01'].asn} vrf {vrf}\n") < first
 
