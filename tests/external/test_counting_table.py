@@ -6,11 +6,15 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 
 import pytest
 
+from validators.agents.agent import LocalAgent
 from validators.counters import pfc_frames, watch_table
+from validators.counters.proof import Frames, prove_counting
 from validators.counters.readings import BYTES, PAUSE, Key
+from validators.results import State
 
 pytestmark = [
     pytest.mark.external,
@@ -69,3 +73,51 @@ def test_the_table_can_be_put_twice_and_leaves_nothing(link) -> None:
     _inside(watch_table.remove())
     _inside(watch_table.remove())
     assert _inside("nft list ruleset") == ""
+
+
+NEAR, FAR = "kvfabric-near", "kvfabric-far"
+
+
+@pytest.fixture
+def cable(lab_plan):
+    """A server's link of the lab site, its ends in a namespace each."""
+    link = lab_plan.link_at["compute-001", "be0-port0"]
+    ends = {"compute-001": NEAR, link.far("compute-001").device: FAR}
+    for space in (NEAR, FAR):
+        subprocess.run(["ip", "netns", "delete", space], capture_output=True, check=False)
+        subprocess.run(["ip", "netns", "add", space], check=True)
+    far = link.far("compute-001").interface
+    argv = ["ip", "link", "add", "be0-port0", "netns", NEAR, "type", "veth", "peer", "name", far, "netns", FAR]
+    subprocess.run(argv, check=True)
+    for space, port in ((NEAR, "be0-port0"), (FAR, far)):
+        subprocess.run(["ip", "-n", space, "link", "set", port, "up"], check=True)
+    yield link, lambda device: LocalAgent(device, ends[device], sys.executable)
+    for space in (NEAR, FAR):
+        subprocess.run(["ip", "netns", "delete", space], check=True)
+
+
+def test_the_counting_path_is_proved_from_end_to_end(cable, lab_plan) -> None:
+    link, agent_of = cable
+    result = prove_counting(lab_plan, link, "compute-001", agent_of, Frames({3: 20, 4: 5}, {3: 2}))
+    assert result.state is State.PASS, result.text
+    assert result.labels["tenant"] == "acme"
+    assert {m.name: m.value for m in result.measurements} == {
+        "pause frames priority 3": 20,
+        "pause frames priority 4": 5,
+    }
+    done = agent_of("compute-001").execute(["nft", "list", "ruleset"], b"", 20)
+    assert done.stdout == b""
+
+
+def test_a_link_that_loses_pause_frames_is_found(cable, lab_plan) -> None:
+    link, agent_of = cable
+    far = link.far("compute-001")
+    lose = f'table netdev lose {{ chain in {{ type filter hook ingress device "{far.interface}" priority -500; ether type 0x8808 @nh,0,16 0x0101 limit rate over 1/minute burst 9 packets drop; }}; }}'
+    agent_of(far.device).execute(["nft", lose], b"", 20)
+    result = prove_counting(lab_plan, link, "compute-001", agent_of, Frames({3: 20}, {3: 2}))
+    assert result.state is State.FAIL
+    assert f"{far.interface} rx pause frames priority 3" in result.text
+    gone = prove_counting(
+        lab_plan, link, "compute-001", lambda device: LocalAgent(device, "no-such-space"), Frames({3: 1}, {})
+    )
+    assert gone.state is State.ERROR

@@ -85,6 +85,7 @@ def _start(
     driver = _driver(flow, ask)
     server = flow.owner if driver is flow.reader else flow.reader
     common = {"backend": ask.backend, "port": _FIRST_PORT + number, "deadline_s": ask.deadline_s}
+    common |= {"wait_s": ask.deadline_s / 2, "idle_s": ask.deadline_s}
     passive = {**common, "role": "serve", "open": _open(server, places), "listen": server.address}
     active = {
         **common,

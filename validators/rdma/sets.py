@@ -89,17 +89,17 @@ def bisection(ends: Sequence[Endpoint]) -> list[Flow]:
 
 
 def incast(ends: Sequence[Endpoint], reader: Endpoint, count: int) -> list[Flow]:
-    """Return `count` flows into one NIC, from different servers, other leaves first."""
-    owners = sorted(
-        (e for e in ends if _may_talk(e, reader)), key=lambda e: (e.leaf == reader.leaf, e.rail != reader.rail)
-    )
-    seen: dict[str, Endpoint] = {}
-    for owner in owners:
-        seen.setdefault(owner.server, owner)
-    if len(seen) < count:
-        text = f"{len(seen)} servers can send to it, {count} are asked for"
-        raise InputError([Problem("probe.incast", reader.name, text, f"--count {len(seen)}")])
-    return [Flow(owner, reader) for owner in list(seen.values())[:count]]
+    """Return `count` flows into one NIC: from as many servers as there are, other leaves first, then further NICs."""
+    near = [e for e in ends if _may_talk(e, reader)]
+    turn: dict[str, int] = {}
+    order: list[tuple[int, int, Endpoint]] = []
+    for owner in sorted(near, key=lambda e: (e.leaf == reader.leaf, e.rail != reader.rail)):
+        turn[owner.server] = turn.get(owner.server, 0) + 1
+        order.append((turn[owner.server], len(order), owner))
+    if len(order) < count:
+        text = f"{len(order)} NICs can send to it, {count} are asked for"
+        raise InputError([Problem("probe.incast", reader.name, text, f"--count {len(order)}")])
+    return [Flow(owner, reader) for _, _, owner in sorted(order, key=lambda one: one[:2])[:count]]
 
 
 def restore(plan: Plan, pool: Sequence[Endpoint], readers: Sequence[Endpoint]) -> list[Flow]:
