@@ -35,9 +35,11 @@ def start(
     plan = load_plan(site)
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     if engine == "containerlab":
-        from labs.containerlab import export
+        from labs.containerlab import export, machine
+        from labs.containerlab.kinds import Settings
 
-        return launch.launch(lab, lambda folder: export.write_for_engine(plan, lab, folder), engine, options, say=say)
+        settings = Settings(binds=machine.binds())
+        return launch.launch(lab, lambda out: export.write(plan, lab, out, settings), engine, options, say=say)
     return launch.launch(lab, lambda folder: write_files(plan, lab, folder), engine, options, say=say)
 
 

@@ -70,15 +70,6 @@ def _write_scripts(out: Path, kinds: set[str]) -> None:
             (out / source.name).unlink(missing_ok=True)
 
 
-def write_for_engine(plan: Plan, lab: model.Lab, out: Path) -> None:
-    """Write the export that our own engine deploys: as for anybody, with the folder that tool and nodes share.
-
-    The folder `out` is in the shared one, which every node sees as `/lab`. perftest reads the processor's clock rate,
-    which the VM's kernel does not tell.
-    """
-    write(plan, lab, out, Settings(binds=("..:/lab", "../cpuinfo:/proc/cpuinfo:ro")))
-
-
 def as_yaml(data: dict[str, Any], plan: Plan) -> str:
     """Return the topology as YAML, innermost lists and mappings on one line each."""
     import yaml

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # the call that builds the lab once the machine is ready
 BRING_UP = "deploy"
 
+# where the VM and a node have our packages
+VM_CODE, NODE_CODE = "/mnt/code", "/opt/kvfabric"
+
 _DENIED = "this user may not use Docker: run as root, or join the group `docker` and log in again"
 _NO_RIGHTS = "containerlab makes links between containers: run it as root"
 
@@ -54,6 +57,20 @@ def limits() -> list[str]:
     return []
 
 
+def binds() -> tuple[str, ...]:
+    """Return what nodes see of the machine they are in, relative to the topology file's folder.
+
+    The folder that tool and nodes share, our own packages for probes, and the host's processor, whose clock rate
+    perftest reads and the VM's kernel does not tell.
+    """
+    here = on_host()
+    code = code_folder() if here else VM_CODE
+    packages = tuple(f"{code}/{name}:{NODE_CODE}/{name}:ro" for name in ("labs", "fabric", "validators"))
+    # the VM's programs look for bytecode in one place, where it stays from one lab to the next
+    kept = () if here else ("/mnt/pycache:/mnt/pycache",)
+    return ("..:/lab", "../cpuinfo:/proc/cpuinfo:ro", *packages, *kept)
+
+
 def start(folder: Path, options: Options) -> Machine:
     """Start the machine that will deploy the lab; its agent says `ready` on the channel."""
     return _start_here(folder) if on_host() else _start_vm(folder, options)
@@ -77,7 +94,8 @@ def _start_here(folder: Path) -> Machine:
     ours, theirs = socket.socketpair()
     environment = {
         **os.environ,
-        "PYTHONPATH": str(code_folder()),
+        # the second for programs that the agent starts in nodes
+        "PYTHONPATH": f"{code_folder()}:{NODE_CODE}",
         "LAB_SHARE": str(folder / "share"),
         "LAB_RUN": str(folder / "run"),
     }

@@ -3,135 +3,229 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from fabric.build import load_plan
 from fabric.problem import CouldNotRunError
-from labs import engines, site, state
-from labs.containerlab import binary, build
+from labs import engines, site
+from labs import slice as slicing
+from labs.client import Running
+from labs.containerlab import binary, build, export, trouble
+from labs.containerlab.machine import binds
+from tests.lab.traffic import ask, ping, rdma_read, serving, wait_until
 
 pytestmark = pytest.mark.lab
 
 ACME_FAR, STORAGE, INTERNET = "10.1.0.17", "10.250.0.1", "198.51.100.1"
+NAME = f"clab-{os.getpid()}"
 
 
 @pytest.fixture(scope="module")
-def lab():
+def clab() -> Iterator[Running]:
+    """The lab site in containers; the last tests of this file destroy it and use its machine for another."""
     try:
         if engines.load("containerlab").lacks():
             build.build()
         engines.choose("containerlab")
     except CouldNotRunError as error:
         pytest.skip(f"no containerlab here: {error}")
-    said = []
-    started = site.start("lab", name="pytest-clab", engine="containerlab", say=said.append)
-    print(started.seconds)
-    assert started.ok, (started.complaints, started.missing, said)
-    yield started.running
-    if state.is_alive(started.running.folder):
+    said: list[str] = []
+    started = site.start("lab", name=NAME, engine="containerlab", say=said.append)
+    print(f"\ncontainerlab: {started.seconds}")
+    try:
+        assert started.ok, (started.complaints, started.missing, said)
+        yield started.running
+    finally:
         started.running.stop()
 
 
-def _ping(lab, node, target, *more):
-    return lab.run(node, ["ping", "-n", "-c3", "-i0.2", "-W1", *more, target]).rc == 0
+def test_it_is_the_real_containerlab_of_this_version(clab):
+    assert binary.VERSION in clab.run("", ["containerlab", "version"]).check().out
 
 
-def test_it_is_the_real_containerlab_of_this_version(lab):
-    done = lab.run("", ["containerlab", "version"])
-    assert done.rc == 0
-    assert binary.VERSION in done.out
-
-
-def test_what_containerlab_left_is_what_the_plan_says(lab):
-    status = lab.call("status")
+def test_what_containerlab_left_is_what_the_plan_says(clab):
+    status = clab.call("status")
     assert status["missing"] == []
     assert {row["state"] for row in status["containers"]} == {"running"}
-    assert [row["node"] for row in status["containers"]] == [node.name for node in lab.lab.nodes]
-    assert all(row["up"] == row["all"] > 0 for router in status["routers"] for row in [router["bgp"]])
+    assert [row["node"] for row in status["containers"]] == [node.name for node in clab.lab.nodes]
+    assert all(router["bgp"]["up"] == router["bgp"]["all"] > 0 for router in status["routers"])
 
 
-def test_a_container_that_stopped_is_told(lab):
-    lab.run("", ["docker", "pause", "storage-001"]).check()
+def test_a_container_that_is_not_as_planned_is_told(clab):
+    clab.run("", ["docker", "pause", "storage-001"]).check()
     try:
-        missing = lab.call("status")["missing"]
+        status = clab.call("status")
     finally:
-        lab.run("", ["docker", "unpause", "storage-001"]).check()
-    assert any("storage-001: container storage-001 is paused" in text for text in missing)
+        clab.run("", ["docker", "unpause", "storage-001"]).check()
+    assert not status["as_planned"]
+    assert "container storage-001 is paused" in status["missing"]
 
 
-def test_tenant_matrix(lab):
-    assert _ping(lab, "compute-001", ACME_FAR, "-M", "do", "-s", "9008")
-    assert _ping(lab, "compute-001", STORAGE)
-    assert not _ping(lab, "compute-002", ACME_FAR)
-    assert not _ping(lab, "compute-002", STORAGE)
-    assert not _ping(lab, "storage-001", INTERNET)
+def test_tenant_matrix(clab):
+    assert ping(clab, "compute-001", ACME_FAR, "-M", "do", "-s", "9008")
+    assert ping(clab, "compute-001", STORAGE)
+    assert not ping(clab, "compute-002", ACME_FAR)
+    assert not ping(clab, "compute-002", STORAGE)
+    assert not ping(clab, "storage-001", INTERNET)
 
 
-def test_nat_modes(lab):
-    assert _ping(lab, "compute-001", INTERNET)  # masquerade
-    assert _ping(lab, "compute-002", INTERNET)
-    assert _ping(lab, "edge-01", "203.0.113.30", "-I", INTERNET)  # static
-    server = lab.start("compute-001", ["sh", "-c", "echo hello | timeout 15 nc -l -p 8443 -q 1"])
-    time.sleep(1)
-    done = lab.run("edge-01", ["nc", "-s", INTERNET, "-w", "3", "203.0.113.20", "443"])  # port forward
-    server.kill()
-    assert "hello" in done.out
+def test_nat_modes(clab):
+    assert ping(clab, "compute-001", INTERNET)  # masquerade
+    assert ping(clab, "compute-002", INTERNET)
+    assert ping(clab, "edge-01", "203.0.113.30", "-I", INTERNET)  # static
+    with serving(clab, 8443, "compute-001"):  # port forward
+        assert ask(clab, "edge-01", "203.0.113.20", 443, INTERNET).split() == ["compute-001", INTERNET]
 
 
-def test_one_rdma_read_between_two_servers(lab):
-    common = ["-F", "-m", "4096", "-s", "65536", "-n", "100", "-p", "18801"]
-    server = lab.start("compute-003", ["timeout", "30", "ib_read_bw", "-d", "compute-003.be0-port0", *common])
-    listening = ["ss", "-ltnH", "sport = :18801"]
-    while not lab.run("compute-003", listening).out.strip() and server.poll() is None:
-        time.sleep(0.2)
-    done = lab.run("compute-001", ["timeout", "20", "ib_read_bw", "-d", "compute-001.be0-port0", *common, "10.1.0.19"])
-    server.kill()
-    assert done.rc == 0, done.out + done.err
-    assert float(done.out.strip().splitlines()[-2].split()[3]) > 0, done.out
+def test_one_rdma_read_between_two_servers(clab):
+    owner, reader = ("compute-003", "10.1.0.19"), ("compute-001", "10.1.0.3")
+    assert rdma_read(clab, owner, reader, "containers") == {"status": "SUCCESS", "same": True}
 
 
-def test_a_program_in_a_node_lives_in_the_container(lab):
+def test_a_server_has_the_device_files_of_its_own_rdma_devices_only(clab):
+    files = clab.run("compute-001", ["ls", "/dev/infiniband"]).check().out.split()
+    assert len([name for name in files if name.startswith("uverbs")]) == len(clab.lab.node("compute-001").rdma)
+
+
+def test_a_program_in_a_node_lives_in_the_container(clab):
     # its own process numbers too: /proc/self is there, and the first process is the container's
-    done = lab.run(
-        "compute-001", ["sh", "-c", "readlink /proc/self/ns/pid /proc/1/ns/pid; hostname; cat /proc/1/cmdline"]
-    )
-    own, first, name, line = done.out.split("\n")
+    script = "readlink /proc/self/ns/pid /proc/1/ns/pid; hostname; tr '\\0' ' ' < /proc/1/cmdline"
+    own, first, name, line = clab.run("compute-001", ["sh", "-c", script]).check().out.split("\n")
     assert own == first
     assert name == "compute-001"
     assert "node.sh" in line
-    assert lab.run("compute-001", ["sh", "-c", "exit 7"]).rc == 7
+    assert clab.run("compute-001", ["sh", "-c", "exit 7"]).rc == 7
 
 
-def test_a_link_made_bad_gets_well_by_itself(lab):
-    lab.call("impair", target="leaf-01:Ethernet256", delay_ms=5, seconds=2)
-    assert "netem" in lab.run("leaf-01", ["tc", "qdisc", "show", "dev", "Ethernet256"]).out
-    time.sleep(4)
-    assert lab.call("faults") == []
-    assert "netem" not in lab.run("leaf-01", ["tc", "qdisc", "show", "dev", "Ethernet256"]).out
+def test_a_program_in_a_node_is_killed_with_all_that_it_started(clab):
+    process = clab.start("compute-001", ["sh", "-c", "echo up; sleep 4321 & wait"])
+    process.wait_for("up")
+    process.kill()
+    assert wait_until(lambda: clab.run("compute-001", ["pgrep", "-f", "sleep 4321"]).rc == 1, 10)
+
+
+def test_a_terminal_in_a_node_has_job_control(clab):
+    shell = clab.start("compute-001", ["bash", "-i"], tty=True)
+    shell.write(b"tty; exit\n")
+    said = shell.wait(30).out
+    assert "/dev/pts/" in said or "not a tty" in said
+    assert "no job control" not in said
+
+
+def test_a_link_made_bad_gets_well_by_itself(clab):
+    show = ["tc", "qdisc", "show", "dev", "Ethernet256"]
+    clab.call("impair", target="leaf-01:Ethernet256", delay_ms=5, seconds=3)
+    assert "netem" in clab.run("leaf-01", show).out
+    assert wait_until(lambda: clab.call("faults") == [] and "netem" not in clab.run("leaf-01", show).out, 15)
 
 
 @pytest.mark.parametrize("how", ["silent", "daemons"])
-def test_spine_loss_is_found_and_healed(lab, how):
-    lab.call("cut", target="spine-01", how=how)
+def test_a_spine_is_broken_and_healed(clab, how):
+    clab.call("cut", target="spine-01", how=how)
     try:
         time.sleep(2)
-        assert _ping(lab, "compute-001", ACME_FAR)
-        assert any("BFD" in text or "BGP" in text for text in lab.call("status")["missing"])
+        assert ping(clab, "compute-001", ACME_FAR)
+        assert any("BFD" in text or "BGP" in text for text in clab.call("status")["missing"])
     finally:
-        assert lab.call("heal") == ["spine-01"]
+        assert clab.call("heal") == ["spine-01"]
+    assert clab.call("converge", timeout_s=60)["missing"] == []
+
+
+def test_two_engines_one_truth(clab, lab):
+    if engines.choose() == "containerlab":
+        pytest.skip("no second engine here")
     assert lab.call("converge", timeout_s=60)["missing"] == []
+    here, there = clab.call("observe"), lab.call("observe")
+    assert here.keys() == there.keys()
+    assert sum(len(table) for router in here.values() for table in router["routes"].values()) > 50
+    for router in here:
+        assert here[router] == there[router], router
 
 
-def test_a_name_that_is_taken_is_told_with_what_to_do(lab):
-    with pytest.raises(
-        CouldNotRunError, match=r"are taken by lab pytest-clab.*containerlab destroy --name pytest-clab"
-    ):
-        lab.call("deploy")
+def test_two_engines_one_status(clab, lab):
+    drop = ("lab", "containers", "gateways")
+    here, there = ({k: v for k, v in one.call("status").items() if k not in drop} for one in (clab, lab))
+    assert here == there
 
 
-def test_destroy_leaves_nothing(lab):
-    assert lab.call("destroy") == []
-    assert lab.run("", ["docker", "ps", "-aq"]).out == ""
-    assert lab.run("", ["sh", "-c", "ls /run/netns; ls /lab/nodes | grep clab-"]).out == ""
-    assert json.loads(lab.run("", ["ip", "-j", "link", "show", "type", "veth"]).out or "[]") == []
+def test_a_name_that_is_taken_is_told_with_what_to_do(clab):
+    with pytest.raises(CouldNotRunError, match=r"there already: .*: destroy that lab") as caught:
+        clab.call("deploy")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_image_that_is_missing_is_told_with_what_to_do(clab):
+    _deploy_one(clab, "image: absent:1", r"image absent:1 .*: `docker build")
+
+
+def test_a_port_in_use_is_told_with_what_to_do(clab):
+    with serving(clab, 8099, ""):
+        _deploy_one(
+            clab,
+            "image: kvfabric/node:latest\n      cmd: sleep 9\n      ports: ['8099:80']",
+            "8099 is in use: stop what",
+        )
+
+
+def _deploy_one(clab: Running, node: str, words: str) -> None:
+    """Deploy a lab of one node that cannot be deployed, and destroy what came of it."""
+    folder = clab.share / "one"
+    folder.mkdir(exist_ok=True)
+    (folder / "one.clab.yml").write_text(
+        f"name: one\ntopology:\n  nodes:\n    n1:\n      kind: linux\n      image-pull-policy: Never\n      {node}\n"
+    )
+    done = clab.run("", ["containerlab", "deploy", "-t", "/lab/one/one.clab.yml"], timeout_s=120)
+    clab.run("", ["containerlab", "destroy", "-t", "/lab/one/one.clab.yml", "--cleanup"], timeout_s=120)
+    text = trouble.explain(done.out + done.err)
+    assert done.rc
+    assert "\n" not in text
+    assert re.search(words, text), done.out + done.err
+
+
+def test_destroy_leaves_nothing(clab):
+    assert clab.call("destroy") == []
+    assert clab.run("", ["docker", "ps", "-aq"]).check().out == ""
+    assert clab.run("", ["sh", "-c", "ls /run/netns; ls /lab/nodes | grep clab-"]).out == ""
+    assert json.loads(clab.run("", ["ip", "-j", "link", "show", "type", "veth"]).out or "[]") == []
+
+
+def _interfaces(clab: Running, node: str) -> dict[str, dict[str, Any]]:
+    rows = json.loads(clab.run("", ["ip", "-n", node, "-j", "link"]).check().out)
+    return {row["ifname"]: row for row in rows}
+
+
+def test_part_of_the_whole_xoc_256_with_its_uplinks_in_order(clab):
+    """Exported whole, deployed in part by `--node-filter`: 16 uplinks to one spine, each cable on its planned ports."""
+    plan = load_plan("xoc-256")
+    folder = clab.share / "xoc"
+    whole = slicing.make(plan, "xoc-256")
+    export.write(plan, whole, folder, export.Settings(binds=binds()))
+    part = ["be-spine-01", "be-leaf-01", "compute-001"]
+    command = ["containerlab", "deploy", "-t", "/lab/xoc/xoc-256.clab.yml", "--node-filter", ",".join(part)]
+    done = clab.run("", command, timeout_s=300)
+    try:
+        assert done.rc == 0, done.out + done.err
+        assert sorted(clab.run("", ["docker", "ps", "--format", "{{.Names}}"]).out.split()) == sorted(part)
+        ports = {node: _interfaces(clab, node) for node in part}
+        cables = [link for link in whole.links if {link.a.node, link.b.node} <= set(part)]
+        assert sum("be-spine-01" in {link.a.node, link.b.node} for link in cables) == 16
+        for link in cables:
+            near, far = ports[link.a.node][link.a.interface], ports[link.b.node][link.b.interface]
+            assert near["link_index"] == far["ifindex"], link.id
+            assert (near["mtu"], far["mtu"]) == (link.mtu, link.mtu)
+        show = ["docker", "exec", "be-leaf-01", "vtysh", "-c", "show bgp ipv4 unicast summary json"]
+
+        def established() -> bool:
+            peers = json.loads(clab.run("", show).out or "{}").get("peers", {})
+            return sum(peer["state"] == "Established" for peer in peers.values()) == 16
+
+        assert wait_until(established, 90)
+    finally:
+        clab.run("", ["containerlab", "destroy", "-t", "/lab/xoc/xoc-256.clab.yml", "--cleanup"], timeout_s=300)
+    assert clab.run("", ["docker", "ps", "-aq"]).out == ""
