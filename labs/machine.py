@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # share of a node's files and results, as the machine sees it
 SHARE = "/lab"
+# our own packages, in the VM and in a node
+VM_CODE, NODE_CODE = "/mnt/code", "/opt/kvfabric"
 
 
 @dataclass(frozen=True, slots=True)

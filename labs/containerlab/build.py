@@ -1,10 +1,10 @@
-"""Everything the engine needs, made once: containerlab itself, Docker for the VM, the node image on a disk."""
+"""Everything the engine needs, made once: containerlab itself, Docker for the VM, the node image."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labs.containerlab import binary, disk, layer
+from labs.containerlab import binary, disk, host, layer
 from labs.uml import kernel, root
 
 if TYPE_CHECKING:
@@ -12,7 +12,13 @@ if TYPE_CHECKING:
 
 
 def build() -> list[Path]:
-    """Make what is not cached yet and return all of it; the lab's kernel and root are parts of it."""
+    """Make what is not cached yet and return all of it; the lab's kernel and root are parts of it.
+
+    Where labs are deployed on this host itself, all it needs is the node image in the host's Docker.
+    """
+    if host.used():
+        host.give_image()
+        return [root.build()]
     return [root.build(), kernel.build(), binary.build(), layer.build(), disk.build()]
 
 

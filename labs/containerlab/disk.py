@@ -5,9 +5,7 @@ A lab's VM never writes to the cached file: User Mode Linux keeps what changes i
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -99,17 +97,3 @@ def vm_words(docker: Path, state: Path, disk: str) -> list[str]:
     for name in ("modules.builtin", "modules.builtin.modinfo"):
         shutil.copy(binary / name, facts)
     return [f"lab.layer={docker}", f"ubd0={disk}"]
-
-
-def give_host(docker: str = "docker") -> None:
-    """Give this host's Docker engine the node image, unless it has it. Raises CouldNotRunError in Docker's words."""
-    there = subprocess.run([docker, "image", "inspect", NODE_IMAGE], capture_output=True, check=False)
-    if there.returncode == 0:
-        return
-    tree = root.build()
-    with scratch("host-image") as work:
-        pack(tree, work / "node.tar", work / "pack.log")
-        command = [docker, "import", "--change", 'CMD ["sleep","infinity"]', str(work / "node.tar"), NODE_IMAGE]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-    if done.returncode:
-        raise CouldNotRunError(f"docker import failed: {done.stderr.strip()[-400:]}")

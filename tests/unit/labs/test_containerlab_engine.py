@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fabric.problem import CouldNotRunError
 from labs import state
-from labs.containerlab import inside, machine
+from labs.containerlab import build, host, inside, machine
 from labs.machine import Options
 
 pytestmark = pytest.mark.unit
@@ -47,15 +48,15 @@ def _fake(tmp_path: Path, monkeypatch, script: str, name: str = "docker") -> Non
 def test_docker_without_rights_is_one_line(tmp_path, monkeypatch):
     _fake(tmp_path, monkeypatch, "echo permission denied while trying to connect >&2; exit 1")
     _fake(tmp_path, monkeypatch, "exit 0", "containerlab")
-    assert machine.on_host()
-    assert machine.lacks() == [machine._DENIED]
+    assert host.used()
+    assert machine.lacks() == [host.DENIED]
 
 
 def test_a_silent_docker_engine_means_the_vm(tmp_path, monkeypatch):
     _fake(tmp_path, monkeypatch, "echo Cannot connect to the Docker daemon >&2; exit 1")
     _fake(tmp_path, monkeypatch, "exit 0", "containerlab")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert not machine.on_host()
+    assert not host.used()
     assert all("not built yet" in text for text in machine.lacks())
 
 
@@ -101,3 +102,22 @@ def test_a_container_that_does_not_run_is_named(tmp_path, monkeypatch):
         inside.remember(topology, ["leaf-01", "leaf-02"])
     inside.remember(topology, ["leaf-01"])
     assert kept == {"leaf-01": 17}
+
+
+def test_an_rdma_mode_that_containers_cannot_have_is_refused(tmp_path):
+    with pytest.raises(CouldNotRunError, match="--engine uml for --rdma exclusive"):
+        machine.start(tmp_path, Options(rdma="exclusive"))
+
+
+def test_on_this_host_the_image_is_imported_once(tmp_path, monkeypatch):
+    _fake(tmp_path, monkeypatch, f'echo $* >> {tmp_path}/calls; [ "$1" != image ] || [ -e {tmp_path}/there ]')
+    _fake(tmp_path, monkeypatch, "exit 0", "containerlab")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(host.root, "build", lambda: tmp_path)
+    assert any("lab build --engine containerlab" in text for text in machine.lacks())
+    assert build.build() == [tmp_path]
+    imported = [line for line in (tmp_path / "calls").read_text().splitlines() if line.startswith("import ")]
+    assert imported[0].endswith("node.tar kvfabric/node:latest")
+    (tmp_path / "there").touch()
+    build.build()
+    assert (tmp_path / "calls").read_text().count("import ") == 1
