@@ -39,7 +39,9 @@ def clab() -> Iterator[Running]:
     started = site.start("lab", name=NAME, engine="containerlab", say=said.append)
     print(f"\ncontainerlab: {started.seconds}")
     try:
-        assert started.ok, (started.complaints, started.missing, said)
+        assert started.complaints == (), said
+        if started.missing:  # a busy machine: sessions flap for longer
+            assert started.running.call("converge", timeout_s=120)["missing"] == [], started.missing
         yield started.running
     finally:
         started.running.stop()
