@@ -1,100 +1,151 @@
-"""The RDMA probe over Soft-RoCE between two network namespaces of the embedded lab's machine: every scenario for real."""
+"""The RDMA probe over Soft-RoCE through the lab site's fabric: every scenario and every set of flows for real.
+
+Flows cross leaf, spines and leaf in the tenant's VRF. Servers are reached as `kvfabric probe rdma SITE --lab` does it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import importlib.util
+import shutil
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from fabric.problem import CouldNotRunError
 from validators.agents.agent import LabAgent
-from validators.rdma import sets
-from validators.rdma.endpoints import Endpoint, Wanted
-from validators.rdma.judge import Limits, judge
-from validators.rdma.launch import Ask, run_round
+from validators.counters.proof import Frames, prove_counting
+from validators.rdma import probe
+from validators.rdma.judge import Limits
+from validators.rdma.places import LabPlaces
 from validators.results import Result, State
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.lab
 
-BUILD = """
-set -e
-ip netns add owner; ip netns add reader
-ip link add vo type veth peer name vr
-ip link set vo netns owner mtu 9000; ip link set vr netns reader mtu 9000
-ip -n owner addr add 10.9.0.1/24 dev vo; ip -n reader addr add 10.9.0.2/24 dev vr
-for pair in owner:vo reader:vr; do
-  ns=${pair%:*}; dev=${pair#*:}
-  ip -n $ns link set lo up; ip -n $ns link set $dev up
-  ip netns exec $ns rdma link add rxe$dev type rxe netdev $dev
-done
-ip netns exec owner ping -c1 -W2 10.9.0.2 >/dev/null
-"""
-IDENTITY = {"model": "m", "precision": "fp16", "kernel_config": "k", "generation": 9, "content": "prefix"}
-
-
-@dataclass
-class Machine:
-    lab: Any
-    share: Path
-
-    def run(self, node: str, argv, stdin: bytes = b"", timeout_s: float = 60) -> Any:
-        return self.lab.run("", argv, stdin=stdin, timeout_s=timeout_s)
+OWNER, READER = "compute-001:be0-port0", "compute-003:be1-port0"
+ASK = probe.Ask(groups=((4096, 150), (65_536, 4)), qps=2, repeats=3)
+QUICK = probe.Ask(groups=((4096, 32),), qps=4, repeats=2)
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory):
-    from labs.launch import launch
-    from labs.model import Lab
-
-    try:
-        started = launch(Lab("test-rdma", (), ()), tmp_path_factory.mktemp("files"), engine="uml")
-    except CouldNotRunError as error:
-        pytest.skip(f"no lab here: {error}")
-    started.running.run("", ["sh", "-c", BUILD]).check()
-    yield Machine(started.running, started.running.share)
-    started.running.stop()
+def places(lab) -> LabPlaces:
+    return LabPlaces(lab)
 
 
-def _probe(machine: Machine, scenario: str, verb: str, **changes: Any) -> Result:
-    owner = Endpoint("owner", "vo", "10.9.0.1", 10, "acme", "fabric", 0, "leaf-01", "E1/1")
-    reader = Endpoint("reader", "vr", "10.9.0.2", 10, "acme", "fabric", 0, "leaf-02", "E1/1")
-    ask = Ask(
-        backend="pyverbs", scenario=scenario, verb=verb, groups=((4096, 300), (65_536, 8)), qps=2, repeats=5,
-        settings={"traffic_class": 106, "timeout": 12}, identity=dict(IDENTITY), nobody_gid="10.9.0.77", deadline_s=60.0,
-    )  # fmt: skip
-    ask = replace(ask, **changes)
-    agents = {name: LabAgent(machine, name, prefix=("ip", "netns", "exec", name)) for name in ("owner", "reader")}
-    row = run_round([sets.Flow(owner, reader)], ask, agents.__getitem__)[0]
-    return judge(row, Wanted(4096, 106, 3, "kv"), Limits())
+def _pair(lab_plan, places, **changes: Any) -> list[Result]:
+    asked = replace(ASK, nobody_gid="10.1.0.77", **changes)
+    return probe.run(lab_plan, probe.Question("pair", OWNER, READER), asked, places)
+
+
+def _flow(results: list[Result]) -> Result:
+    return next(result for result in results if "drive" in result.evidence)
+
+
+def _texts(results: list[Result]) -> str:
+    return "\n".join(f"{r.state.value} {r.check} {r.subject}: {r.text}" for r in results)
 
 
 @pytest.mark.parametrize("verb", ["read", "write"])
-@pytest.mark.parametrize("scenario", ["transfer", "access", "stale", "peer-dies"])
-def test_scenario_passes_over_soft_roce(machine: Machine, scenario: str, verb: str) -> None:
-    result = _probe(machine, scenario, verb)
+def test_blocks_cross_the_fabric_in_their_class_and_every_counter_agrees(lab_plan, places, verb: str) -> None:
+    results = _pair(lab_plan, places, verb=verb)
+    assert {result.state for result in results} == {State.PASS}, _texts(results)
+    flow = _flow(results)
+    assert flow.labels["transport"] == "RoCEv2 through verbs"
+    assert flow.labels["vrf"] == "Vrf-acme"
+    assert any(part.text == "nothing left registered" for part in flow.parts)
+    marking = next(result for result in results if result.check == "rdma.marking")
+    assert marking.text.count(",") >= 7, "all eight stages of a way over a spine count the class"
+    devices = {result.labels["device"] for result in results if result.check == "counters.path"}
+    assert devices == {"compute-001", "compute-003", "leaf-01", "leaf-02", "spine-01", "spine-02"}
+
+
+def test_traffic_that_is_not_marked_fails_by_what_the_ports_count(lab_plan, places) -> None:
+    results = _pair(lab_plan, places, settings={"traffic_class": 0})
+    assert _flow(results).state is State.FAIL
+    assert "traffic_class is 0, wanted 106" in _flow(results).text
+    marking = next(result for result in results if result.check == "rdma.marking")
+    assert marking.state is State.FAIL
+    assert "owner's leaf, in (leaf-01 Ethernet0): 0 of at least" in marking.text
+
+
+@pytest.mark.parametrize("verb", ["read", "write"])
+@pytest.mark.parametrize("scenario", ["access", "stale", "peer-dies"])
+def test_what_must_be_refused_and_what_must_be_seen(lab_plan, places, scenario: str, verb: str) -> None:
+    result = _flow(_pair(lab_plan, places, scenario=scenario, verb=verb, settings={"timeout": 12}))
     assert result.state is State.PASS, result.text
-    assert result.labels["transport"] == "RoCEv2 through verbs"
     if scenario != "peer-dies":
         assert any(part.text == "nothing left registered" for part in result.parts)
 
 
 @pytest.mark.parametrize("scenario", ["wrong-gid", "overrun", "link-lost"])
-def test_failures_are_seen_in_time(machine: Machine, scenario: str) -> None:
-    result = _probe(machine, scenario, "read")
+def test_failures_are_seen_in_time(lab_plan, places, lab, scenario: str) -> None:
+    result = _flow(_pair(lab_plan, places, scenario=scenario, settings={"timeout": 12}))
     assert result.state is State.PASS, result.text
+    assert "seen after" in result.text
+    assert lab.call("converge", timeout_s=60)["missing"] == [], "what was cut has come back"
 
 
-def test_more_pieces_than_are_kept_built_are_rewritten_right(machine: Machine) -> None:
+def test_more_pieces_than_are_kept_built_are_rewritten_right(lab_plan, places) -> None:
     # 66,001 pieces: more than are kept built, and a last chain that is shorter than the others
-    result = _probe(machine, "transfer", "write", groups=((256, 66_001),), repeats=2)
+    result = _flow(_pair(lab_plan, places, verb="write", groups=((256, 66_001),), repeats=1))
     assert result.state is State.PASS, result.text
 
 
-def test_counters_of_the_device_grow(machine: Machine) -> None:
-    drive = _probe(machine, "transfer", "read").evidence["drive"]
-    before, after = (drive["counters"][when]["local"]["hw.rcvd_pkts"] for when in ("before", "after"))
-    assert after - before >= 5 * 300
+@pytest.mark.parametrize(
+    ("question", "flows"),
+    [
+        (probe.Question("matrix", tenant="acme"), 8),
+        (probe.Question("cover"), 4),
+        (probe.Question("bisection"), 2),
+        (probe.Question("incast", reader=OWNER, count=2), 2),
+        (probe.Question("restore", pool=("compute-003",), readers=("compute-001",), restore_bytes=1 << 20, deadline_s=240), 2),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)  # fmt: skip
+def test_sets_of_flows(lab_plan, places, question: probe.Question, flows: int) -> None:
+    results = probe.run(lab_plan, question, QUICK, places)
+    assert sum("drive" in result.evidence for result in results) == flows
+    whole = results[-1]
+    assert whole.check == f"rdma.{question.kind}"
+    assert whole.text.startswith(f"{flows} of {flows} flows measured")
+    bad = [result for result in results if result.state not in {State.PASS, State.SKIPPED}]
+    assert not bad, _texts(bad)
+    links = [result for result in results if result.check == "rdma.links"]
+    assert len(links) == (question.kind == "cover"), "a cover says that every link was met"
+
+
+def test_pause_frames_are_counted_at_both_ends_of_a_cable(lab_plan, places) -> None:
+    for device, port in (("compute-001", "be0-port0"), ("spine-01", "Ethernet0")):
+        link = lab_plan.link_at[device, port]
+        result = prove_counting(lab_plan, link, device, places.agent, Frames({3: 20}, {3: 2}))
+        assert result.state is State.PASS, result.text
+        assert result.measurements[0].value == 20
+
+
+class WithPackage(LabPlaces):
+    """Probes that find the package `ibverbs` in the shared folder, as a host does that has it installed."""
+
+    def agent(self, device: str) -> LabAgent:
+        return LabAgent(self.running, device, prefix=("env", "PYTHONPATH=/lab/packages"))
+
+
+@pytest.mark.parametrize("verb", ["read", "write"])
+def test_the_binding_from_pypi_moves_the_same_blocks(lab_plan, lab, verb: str) -> None:
+    found = importlib.util.find_spec("ibverbs")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("needs the package ibverbs (pip install ibverbs)")
+    shutil.copytree(found.submodule_search_locations[0], lab.share / "packages" / "ibverbs", dirs_exist_ok=True)
+    results = _pair(lab_plan, WithPackage(lab), backend="ibverbs", verb=verb)
+    assert {result.state for result in results} == {State.PASS}, _texts(results)
+    assert _flow(results).labels["backend"] == "ibverbs"
+    assert "does not read back traffic_class, hop_limit" in next(
+        p.text for p in _flow(results).parts if p.check == "rdma.settings"
+    )
+
+
+def test_a_limit_that_software_cannot_meet_fails(lab_plan, places) -> None:
+    asked = replace(QUICK, groups=((4096, 8),))
+    seen = probe.collect(lab_plan, probe.Question("pair", OWNER, READER), asked, places, counters=False)
+    results = probe.results(lab_plan, seen, Limits(least_share=0.97))
+    assert results[0].state is State.FAIL
+    assert "wanted 97%" in results[0].text
+    assert probe.results(lab_plan, seen, Limits())[0].state is State.PASS

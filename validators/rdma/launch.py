@@ -103,6 +103,7 @@ def _start(
         "settings": ask.settings,
         "nobody_gid": ask.nobody_gid,
         "meeting": meeting,
+        "transfer_deadline_s": ask.deadline_s / 3,
     }
     serve = pool.submit(_run, places.agent(server.server), passive, ask.deadline_s + 30)
     drive = pool.submit(_run, places.agent(driver.server), active, ask.deadline_s + 30)

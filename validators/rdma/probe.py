@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from validators.rdma.places import Places
     from validators.results import Result
 
-_VIRTUAL_TIMEOUT = 18
-"""QP timeout (4.096 us x 2^18 = 1.1 s) where a busy processor, not the path, is what makes an answer late."""
+_VIRTUAL_SETTINGS = {"timeout": 15, "retry_cnt": 7}
+"""Queue pairs where a busy processor, not the path, makes an answer late: Soft-RoCE tries again until the deadline."""
 _VIRTUAL_PATIENCE = 4
 """How much longer everything may take in a lab, where all hosts share a few processors."""
 _INTERVAL_S = 2.0
@@ -60,7 +60,7 @@ def collect(
         for number, flows in enumerate(rounds, start=1):
             say(f"round {number} of {len(rounds)}: {len(flows)} flows, class {name}, {ask.scenario} {ask.verb}")
             want = wanted(plan, flows[0].reader.fabric, name)
-            patient = {} if places.physical or ask.scenario != "transfer" else {"timeout": _VIRTUAL_TIMEOUT}
+            patient = {} if places.physical or ask.scenario != "transfer" else _VIRTUAL_SETTINGS
             settings = {"mtu": want.mtu, "traffic_class": want.traffic_class, **patient, **ask.settings}
             patience_s = ask.deadline_s * (1 if places.physical else _VIRTUAL_PATIENCE)
             own = replace(ask, settings=settings, identity=_identity(ask), deadline_s=patience_s)
