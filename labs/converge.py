@@ -107,9 +107,10 @@ def parse_documents(text: str) -> list[Any]:
 
 def observe(node: str) -> Observation:
     """Ask a node's FRR, and its haproxy when it has one; what does not answer stays empty."""
-    from labs.native.nodes import holders
+    from labs.native.nodes import enter, holders
 
     try:
+        enter(node)  # raises when it has ended
         listeners = balancer.read(Path(f"/proc/{holders()[node]}/root"))
         return Observation(node, _ask_frr(node), listeners)
     except (KeyError, OSError) as error:

@@ -167,10 +167,14 @@ def _server(node: Node) -> dict[str, Any]:
     wanted = {rdma_name(node.name, interface): interface for interface in node.rdma}
     row: dict[str, Any] = {"node": node.name, "tenants": list(node.tenants), "trouble": "", "rdma": []}
     try:
-        links = json.loads(run_in(node.name, ["rdma", "-j", "link", "show"]).stdout or "[]") if wanted else []
+        done = run_in(node.name, ["rdma", "-j", "link", "show"])
     except (OSError, KeyError) as error:
         row["trouble"] = f"the node is gone ({error})"
         return row
+    if done.returncode:
+        row["trouble"] = done.stderr.strip() or f"rdma ended with {done.returncode}"
+        return row
+    links = json.loads(done.stdout or "[]")
     states = {link.get("ifname"): str(link.get("state", "unknown")) for link in links}
     row["rdma"] = [
         {"device": device, "interface": interface, "state": states.get(device, "absent")}

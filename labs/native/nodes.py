@@ -123,8 +123,14 @@ def holders() -> dict[str, int]:
     return found
 
 
+class NodeGoneError(OSError):
+    """The process that held a node has ended, and the node with it."""
+
+
 def enter(name: str) -> Callable[[], None]:
-    """Return a function that moves the calling process into a node; KeyError when there is no such node.
+    """Return a function that moves the calling process into a node.
+
+    Raises KeyError when there is no such node, NodeGoneError when it does not run any more.
 
     Made for a child between fork and exec: the descriptors are opened here, so that an unknown node is told apart.
     """
@@ -132,6 +138,8 @@ def enter(name: str) -> Callable[[], None]:
     if name not in pids:
         raise KeyError(f"no node {name}; there are {', '.join(pids) or 'none'}")
     here, there = Path("/proc/self/ns"), Path(f"/proc/{pids[name]}/ns")
+    if not there.is_dir():
+        raise NodeGoneError(f"node {name} does not run any more")
     # a node made of bare namespaces has three of its own, a container more
     kinds = {
         kind: flag
@@ -169,7 +177,11 @@ def call_in(name: str, function: Callable[[], object]) -> int:
 def run_in(
     name: str, argv: list[str], text: str | None = None, timeout: float = 60
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in a node and return what it said; never raises for its exit code."""
+    """Run a program in a node and return what it said; never raises for its exit code, 127 when the node is gone."""
+    try:
+        move = enter(name)
+    except NodeGoneError as error:
+        return subprocess.CompletedProcess(argv, 127, "", str(error))
     return subprocess.run(
-        argv, input=text, text=True, capture_output=True, check=False, timeout=timeout, preexec_fn=enter(name)
+        argv, input=text, text=True, capture_output=True, check=False, timeout=timeout, preexec_fn=move
     )

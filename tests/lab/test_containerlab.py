@@ -190,11 +190,60 @@ def _deploy_one(clab: Running, node: str, words: str) -> None:
     assert re.search(words, text), done.out + done.err
 
 
-def test_destroy_leaves_nothing(clab):
+def test_destroy_leaves_nothing_also_of_a_lab_whose_container_died(clab):
+    clab.run("", ["docker", "kill", "storage-001"]).check()
+    status = clab.call("status")
+    assert "container storage-001 is exited" in status["missing"]
+    assert clab.run("storage-001", ["true"]).rc != 0
     assert clab.call("destroy") == []
     assert clab.run("", ["docker", "ps", "-aq"]).check().out == ""
     assert clab.run("", ["sh", "-c", "ls /run/netns; ls /lab/nodes | grep clab-"]).out == ""
     assert json.loads(clab.run("", ["ip", "-j", "link", "show", "type", "veth"]).out or "[]") == []
+
+
+HOST = """
+import json, os, shutil, signal, sys
+from pathlib import Path
+from labs import state
+from labs.containerlab import host
+from labs.launch import launch
+from labs.model import Lab
+lab = Lab.from_json(Path("/lab/host/lab.json").read_text())
+files = lambda out: shutil.copytree("/lab/host/files", out)
+started = launch(lab, files, "containerlab", say=lambda text: print(text, file=sys.stderr, flush=True))
+running = started.running
+running.commit()
+facts = state.facts_of(running.folder)
+found = {
+    "used": host.used(), "troubles": started.complaints + started.missing, "undo": facts["undo"],
+    "first": running.run("leaf-01", ["cat", "/proc/1/cmdline"]).out, "differs": running.call("status")["missing"],
+    "share": running.run("leaf-01", ["cat", "/lab/lab.json"]).out == Path("/lab/host/lab.json").read_text(),
+}
+os.kill(facts["supervisor"], signal.SIGKILL)
+while state.is_alive(running.folder):
+    pass
+found["dead"] = state.deaths()
+print(json.dumps(found))
+"""
+
+
+def test_on_a_host_with_docker_and_containerlab_the_lab_is_deployed_there(clab):
+    """That host is the VM here. The supervisor is killed: who looks next destroys the containers."""
+    plan = load_plan("lab")
+    small = slicing.make(plan, "host", {"leaves": 1, "spines": 1, "gateways": 0, "servers": 1})
+    folder = clab.share / "host"
+    export.write(plan, small, folder / "files", export.Settings(binds=binds()))
+    (folder / "lab.json").write_text(small.to_json())
+    done = clab.run("", ["python3", "-c", HOST], timeout_s=300).check()
+    found = json.loads(done.out.splitlines()[-1])
+    assert found["used"]
+    assert found["troubles"] == found["differs"] == []
+    assert "node.sh" in found["first"]
+    assert found["share"]
+    assert found["undo"][:2] == ["containerlab", "destroy"]
+    assert "host" in found["dead"]
+    assert clab.run("", ["docker", "ps", "-aq"]).check().out == ""
+    assert clab.run("", ["ls", "/run/netns"]).out == ""
 
 
 def _interfaces(clab: Running, node: str) -> dict[str, dict[str, Any]]:
