@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 
@@ -117,3 +118,41 @@ def test_a_refusal_is_one_line_with_what_to_do(said):
 )
 def test_what_is_not_known_is_passed_on(said, line):
     assert explain(said) == line
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--slice", "leaves=99"], "there are 2 leaves"),
+        (["--slice", "racks=1"], "expected KIND=NUMBER"),
+        (["--kind", "leaf=eos"], "--kind leaf=sonic-vs"),
+        (["--image", "frr"], "expected KIND=IMAGE"),
+        (["--name", "my lab"], "choose another --name"),
+        (["--out", "FILE"], "is a file"),
+    ],
+)
+def test_the_verb_says_in_words_what_is_wrong(tmp_path, more, words):
+    (tmp_path / "FILE").write_text("x")
+    out = [] if "--out" in more else ["--out", str(tmp_path / "out")]
+    done = run_cli("lab", "export", "lab", *out, *[str(tmp_path / m) if m == "FILE" else m for m in more])
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_site_that_is_none(tmp_path):
+    done = run_cli("lab", "export", "nowhere", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+
+
+def test_as_json_the_verb_says_what_it_wrote(tmp_path):
+    done = run_cli(
+        "lab", "export", "lab", "--kind", "spine=sonic-vs", "--out", str(tmp_path / "out"), "--format", "json"
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["kinds"] == {"sonic-vs": 2, "linux": said["nodes"] - 2}
+    assert said["topology"] == str(tmp_path / "out" / "lab.clab.yml")

@@ -110,3 +110,29 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
         exported(tmp_path)
     assert "did not write" in str(caught.value)
     assert [path.name for path in (tmp_path / "lab.d").iterdir()] == ["thesis.txt"]
+
+
+def test_the_image_has_the_packages_of_the_embedded_lab_and_the_readme_four_lines(tmp_path):
+    from labs.uml import root
+
+    _, _, done, _ = exported(tmp_path)
+    recipe = (done.folder / "Dockerfile").read_text()
+    assert {"frr", "nftables", "rdma-core", "perftest"} <= set(root.packages())
+    assert all(f"    {package} \\\n" in recipe for package in root.packages())
+    assert recipe.startswith("#")
+    assert recipe.rstrip().endswith('CMD ["sleep", "infinity"]')
+    assert len((done.folder / "README.md").read_text().splitlines()) == 4
+    assert "docker exec -it spine-01 vtysh" in (done.folder / "README.md").read_text()
+    _, _, done, _ = exported(tmp_path, prefix="clab")
+    assert "docker exec -it clab-lab-spine-01 vtysh" in (done.folder / "README.md").read_text()
+
+
+def test_nothing_in_the_folder_needs_kvfabric_to_run(tmp_path):
+    _, _, done, data = exported(tmp_path)
+    commands = " ".join([*data["topology"]["kinds"]["linux"]["exec"], data["topology"]["kinds"]["linux"]["entrypoint"]])
+    assert commands == "sh /kvfabric/node.sh up sh /kvfabric/node.sh hold"
+    text = (done.folder / "node.sh").read_text()
+    assert not [line for line in text.splitlines() if "python" in line and not line.startswith("#")]
+    for path in done.folder.glob("*/*"):
+        assert "import labs" not in path.read_text()
+        assert "import fabric" not in path.read_text()
