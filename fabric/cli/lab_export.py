@@ -12,7 +12,7 @@ from fabric.cli.output import print_json
 @click.command()
 @click.argument("site")
 @click.option("--engine", type=click.Choice(["containerlab"]), default="containerlab", show_default=True)
-@click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4; default: the whole site.")
+@click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4,links=2; default: all.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder; default: out/SITE/containerlab.")
 @click.option("--name", default="", help="Name of the lab; default: the site's.")
 @click.option("--kind", "kinds", multiple=True, metavar="[ROLE=]KIND", help="How switches are played: frr (default), sonic-vs, sonic-vm.")  # noqa: E501  # fmt: skip
@@ -41,15 +41,18 @@ def command(
       kvfabric lab export xoc-256 --slice leaves=2,spines=2,servers=4
       kvfabric lab export lab --kind leaf=sonic-vs --image sonic-vs=docker-sonic-vs:202405
     """
-    from fabric.build import load_plan
+    from fabric.build import plan_site
     from labs import slice as slicing
     from labs.containerlab import export
     from labs.containerlab.kinds import Settings, parse_images, parse_kinds
 
     settings = Settings(parse_kinds(kinds), parse_images(images), prefix, management)
-    plan = load_plan(site)
+    planned = plan_site(site)
+    plan = planned.plan
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     done = export.write(plan, lab, out or Path("out") / plan.site / engine, settings)
+    # what leaves the house must keep its numbers, or the next export could give others
+    click.echo(planned.keep_ledger(), err=True)
     facts = {"folder": str(done.folder), "topology": str(done.topology), "nodes": done.nodes, "links": done.links}
     if form == "json":
         print_json({**facts, "kinds": done.kinds})

@@ -29,6 +29,7 @@ def command() -> None:
       kvfabric lab exec leaf-01 -- vtysh -c 'show bgp summary'
       kvfabric lab break spine-01 && kvfabric lab status && kvfabric lab heal
       kvfabric lab down
+      kvfabric lab export lab --out lab.d      a folder for containerlab on any machine
       kvfabric lab run lab --results out/lab -- kvfabric accept lab
     """
 

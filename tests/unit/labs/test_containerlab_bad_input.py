@@ -156,3 +156,12 @@ def test_as_json_the_verb_says_what_it_wrote(tmp_path):
     said = json.loads(done.stdout)
     assert said["kinds"] == {"sonic-vs": 2, "linux": said["nodes"] - 2}
     assert said["topology"] == str(tmp_path / "out" / "lab.clab.yml")
+
+
+def test_what_was_exported_keeps_its_numbers(tmp_path):
+    site = tmp_path / "mine"
+    shutil.copytree(data_folder("inventories") / "lab", site)
+    done = run_cli("lab", "export", str(site), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "ledger" in done.stderr
+    assert (site / "ledger.json").is_file()
