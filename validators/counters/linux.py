@@ -1,4 +1,4 @@
-"""Counters of a Linux host: `ethtool -S` of mlx5 and bnxt_en, RDMA hardware counters, links, queues, `dcb -j pfc`.
+"""Counters of a Linux host: `ethtool -S` of mlx5 and bnxt_en, RDMA hardware counters, links, queues.
 
 Names: the kernel's mlx5 counter documentation, and the mlx5, bnxt_re and rxe drivers' hw_counters tables.
 """
@@ -143,15 +143,4 @@ def qdiscs(text: str) -> dict[Key, int]:
                 found[key] = int(queue["drops"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise UnreadableError(f"tc -s qdisc: {error} in {text[:80]!r}") from error
-    return found
-
-
-def dcb_pfc(port: str, text: str) -> dict[Key, int]:
-    """Parse `dcb -s -j pfc show dev PORT`: requests are pause frames sent, indications are received ones."""
-    try:
-        data: Any = json.loads(text)
-        found = {Key(port, PAUSE, "tx", p): int(v) for p, v in enumerate(data["requests"])}
-        found |= {Key(port, PAUSE, "rx", p): int(v) for p, v in enumerate(data["indications"])}
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-        raise UnreadableError(f"dcb pfc of {port}: {error}") from error
     return found

@@ -146,10 +146,6 @@ def test_host_counters_of_both_nics() -> None:
     assert bnxt[Key("be0", PAUSE_US, "rx", 3)] == 77
     with pytest.raises(UnreadableError):
         linux.ethtool("be0", "no stats available")
-    dcb = linux.dcb_pfc("be0", '{"requests":[0,0,0,6,0,0,0,0],"indications":[0,0,0,7,0,0,0,0]}')
-    assert dcb[Key("be0", PAUSE, "tx", 3)] == 6
-    with pytest.raises(UnreadableError):
-        linux.dcb_pfc("be0", "{}")
 
 
 def test_half_a_sum_is_no_counter() -> None:

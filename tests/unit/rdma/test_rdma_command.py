@@ -86,3 +86,29 @@ def test_no_rdma_device_exits_3(capsys) -> None:
     code, out, _ = _run(capsys, *PAIR[:-1], "pyverbs", "--repeats", "1")
     assert code == 3
     assert "missing" in out or "peer" in out
+
+
+def test_counters_that_cannot_be_read_are_named_errors(capsys) -> None:
+    argv = [word for word in PAIR if word != "--no-counters"]
+    code, out, _ = _run(capsys, *argv, "--repeats", "2")
+    assert code == 3
+    assert "PASS  rdma.transfer" in out
+    assert "ERROR counters.path leaf-01" in out
+    assert "SKIPPED counters.path compute-001" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (("lab", "--lab", "x", "--from", "leaf-01:Ethernet999"), "is no port with a cable"),
+        (("lab", "--lab", "no-such-lab", "--from", "compute-001:be0-port0"), "no-such-lab"),
+        (("lab", "--from", "compute-001:be0-port0"), "--lab"),
+    ],
+)
+def test_pause_frames_need_a_lab_and_a_cable(capsys, argv: tuple[str, ...], text: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["probe", "pfc", *argv])
+    out = capsys.readouterr()
+    assert int(caught.value.code or 0) in {2, 3}
+    assert text in out.out + out.err
+    assert "Traceback" not in out.out + out.err
