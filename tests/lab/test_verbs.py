@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def _lab(*argv):
 def test_status_is_the_plan(lab):
     done = _lab("status")
     assert done.returncode == 0, done.stdout
-    assert "the lab is what the plan says" in done.stdout
+    assert "as planned" in done.stdout.splitlines()[0]
     data = json.loads(_lab("status", "--format", "json").stdout)
     assert data["plan_digest"] == lab.lab.plan_digest != ""
     assert data["site"] == "lab"
@@ -83,20 +84,23 @@ def test_a_mebibyte_each_way_through_the_serial_line():
 
 
 def test_programs_at_the_same_time_do_not_wait_for_each_other(lab):
-    hog = lab.start("leaf-01", ["sh", "-c", "sleep 6; cat >/dev/null"])
+    hog = lab.start("leaf-01", ["sleep", "600"])
     writer = threading.Thread(target=hog.write, args=(bytes(4 << 20),), daemon=True)
     writer.start()
-    started = time.monotonic()
-    sleepers = [lab.start("compute-001", ["sleep", "1"]) for _ in range(8)]
-    assert [sleeper.wait(30).rc for sleeper in sleepers] == [0] * 8
-    assert time.monotonic() - started < 6
+    quick = [lab.start("compute-001", ["sleep", "1"]) for _ in range(8)]
+    assert [process.wait(60).rc for process in quick] == [0] * 8
     assert hog.poll() is None
+    assert writer.is_alive()
     hog.kill()
+    writer.join(60)
+    assert not writer.is_alive()
 
 
 def _until(master, text, timeout_s=30):
     seen, deadline = b"", time.monotonic() + timeout_s
-    while text not in seen and time.monotonic() < deadline:
+    while text not in seen and (left := deadline - time.monotonic()) > 0:
+        if not select.select([master], [], [], left)[0]:
+            break
         try:
             seen += os.read(master, 4096)
         except OSError:
@@ -110,11 +114,10 @@ def test_a_shell_in_a_node_has_a_terminal():
         os.execv(sys.executable, [*KVFABRIC, "shell", "leaf-01"])
     termios.tcsetwinsize(master, (40, 120))
     assert b"leaf-01" in _until(master, b"# ")
-    os.write(master, b"stty size; vtysh -c 'show bgp summary' | grep -c Ethernet\r")
-    seen = _until(master, b"# ", 30)
-    assert b"40 120" in seen + _until(master, b"# ", 5)
+    os.write(master, b"stty size; echo end-$((6*7))\r")
+    assert b"40 120" in _until(master, b"end-42")
     os.write(master, b"exit 3\r")
-    _until(master, b"\0", 5)
+    _until(master, b"\0")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
     os.close(master)
 
@@ -140,9 +143,9 @@ def test_capture_ends_in_time_and_filters():
     done = _lab("capture", PORT, "--for", "2", "udp", "port", "3784")
     assert done.returncode == 0
     assert 2 <= time.monotonic() - started < 30
-    lines = done.stdout.splitlines()
-    assert len(lines) > 3
-    assert all("3784" in line for line in lines)
+    packets = [line for line in done.stdout.splitlines() if re.match(r"\d\d:\d\d:", line)]
+    assert len(packets) > 3
+    assert all("3784" in line for line in packets)
 
 
 def _rtt_ms(target):
@@ -155,15 +158,12 @@ def test_impair_delays_until_its_end(lab):
     end = next(e for e in link.ends() if e.node == "gw-01")
     address = json.loads(lab.run("gw-01", ["ip", "-j", "-4", "addr", "show", "dev", end.interface]).out)[0]
     target = address["addr_info"][0]["local"]
-    assert _lab("impair", f"gw-01:{end.interface}", "--delay", "40", "--for", "8").returncode == 0
+    made = _lab("impair", f"gw-01:{end.interface}", "--delay", "40", "--for", "12")
+    assert (made.returncode, json.loads(made.stdout)["target"]) == (0, link.id)
+    again = _lab("impair", link.id, "--loss", "1")  # the same link by another name
+    assert (again.returncode, "impaired already" in again.stderr) == (2, True)
     assert _rtt_ms(target) >= 80
-    assert len(lab.call("faults")) == 1
-    # the same link by its other names
-    for name in (link.id, f"leaf-01:{next(e for e in link.ends() if e.node == 'leaf-01').interface}"):
-        again = _lab("impair", name, "--loss", "1")
-        assert again.returncode == 2
-        assert "impaired already" in again.stderr
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 30
     while lab.call("faults") and time.monotonic() < deadline:
         time.sleep(0.5)
     assert lab.call("faults") == []
@@ -180,7 +180,7 @@ def test_break_silently_is_seen_by_bfd_only_and_heals(lab):
     assert "BFD" in _missing(lab)
     assert '"operstate":"UP"' in lab.run("leaf-01", ["ip", "-j", "link", "show", "Ethernet256"]).out
     assert _lab("status").returncode == 1
-    assert "fault: " in _lab("status").stdout
+    assert "fault made here: leaf-01:" in _lab("status").stdout
     assert json.loads(_lab("heal", LINK_FAR).stdout)  # by its other end
     assert lab.call("converge", timeout_s=40)["missing"] == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -141,7 +142,9 @@ def test_control_c_goes_to_the_program():
 
 def _read_until(master, text, timeout_s=15):
     seen, deadline = b"", time.monotonic() + timeout_s
-    while text not in seen and time.monotonic() < deadline:
+    while text not in seen and (left := deadline - time.monotonic()) > 0:
+        if not select.select([master], [], [], left)[0]:
+            break
         try:
             seen += os.read(master, 4096)
         except OSError:
