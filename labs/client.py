@@ -183,6 +183,8 @@ class Running:
         self._socket = socket.socket(socket.AF_UNIX)
         try:
             self._socket.connect(str(folder / "control.sock"))
+        except FileNotFoundError as error:
+            raise CouldNotRunError(f"lab {self.name} is only just starting or ending: try again") from error
         except OSError as error:
             raise CouldNotRunError(f"lab {self.name} does not answer: {error.strerror}") from error
         threading.Thread(target=self._read, daemon=True, name=f"lab-{self.name}").start()

@@ -96,6 +96,20 @@ def test_programs_at_the_same_time_do_not_wait_for_each_other(lab):
     assert not writer.is_alive()
 
 
+def test_a_killed_tool_takes_its_program_with_it(lab):
+    tool = subprocess.Popen([*KVFABRIC, "exec", "leaf-01", "--", "sleep", "654"], stdin=subprocess.DEVNULL)
+    there = ["pgrep", "-fx", "sleep 654"]
+    deadline = time.monotonic() + 60
+    while lab.run("leaf-01", there).rc and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab.run("leaf-01", there).rc == 0
+    tool.kill()
+    tool.wait()
+    while lab.run("leaf-01", there).rc == 0 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert lab.run("leaf-01", there).rc == 1
+
+
 def _until(master, text, timeout_s=30):
     seen, deadline = b"", time.monotonic() + timeout_s
     while text not in seen and (left := deadline - time.monotonic()) > 0:
