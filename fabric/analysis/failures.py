@@ -9,7 +9,7 @@ and racks. After a failure the model is converged routing with equal-cost paths.
 - `skew` is the busiest equal-cost cable against the mean when each spine gets an equal share of flows but has fewer
   cables to a leaf (1.0 is even). BGP does not weigh paths by what lies behind them.
 
-Left out: how long convergence takes, and traffic that other traffic pushes aside.
+Left out: see `LEFT_OUT`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fabric.plan import Plan, Switch
+
+
+MODEL = (
+    "Converged routing with equal-cost paths after each failure. Cut: no working port left in a fabric. Worst leaf and "
+    "fabric: bandwidth to the spines against before. Skew: the busiest equal-cost cable against the mean (1.0 is even)."
+)
+LEFT_OUT = "how long convergence takes, packets lost meanwhile, load that moves to other links, two cables in one duct"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,20 +17,18 @@ _STYLE = (
     "body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff;max-width:1100px}"
     "table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;"
     "text-align:left;white-space:nowrap}h2{font-size:1.1em;margin:1.4em 0 .3em}svg{max-width:100%;height:auto}"
-    ".g{display:flex;flex-wrap:wrap;gap:2px}.g i{width:14px;height:14px;border-radius:2px}"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`plots` are SVG documents; `tables` are (title, header, rows); `extra` is HTML of our own making."""
+    """`plots` are SVG documents; `tables` are (title, header, rows)."""
 
     title: str
     plots: tuple[str, ...]
     tables: tuple[tuple[str, Sequence[str], Sequence[Sequence[Any]]], ...]
     model: str
     left_out: str
-    extra: str = ""
 
 
 def write_plot(path: Path, page: Page) -> None:
@@ -50,7 +48,6 @@ def _html(page: Page) -> str:
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(page.title)}</title><style>{_STYLE}</style>",
         f"<h1>{escape(page.title)}</h1>",
-        page.extra,
         *(f"<figure>{plot}</figure>" for plot in page.plots),
         *(_table(*table) for table in page.tables),
         f"<p><b>Model</b>: {escape(page.model)}</p><p><b>Left out</b>: {escape(page.left_out)}</p></html>\n",

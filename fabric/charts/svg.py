@@ -37,14 +37,20 @@ class Mark:
 
 
 def curves(
-    title: str, x_name: str, y_name: str, series: Sequence[Series], marks: Iterable[Mark] = (), *, log_x: bool = False
+    title: str,
+    x_name: str,
+    y_name: str,
+    series: Sequence[Series],
+    marks: Iterable[Mark] = (),
+    *,
+    logarithmic: bool = False,
 ) -> str:
-    """Return curves over a common x axis, linear or logarithmic (then x must be above 0), y from 0 or below."""
-    xs = [x for one in series for x, _ in one.points]
-    ys = [y for one in series for _, y in one.points]
-    low, high = (min(xs), max(xs)) if xs else (0.0, 1.0)
-    place = _Axis(low if log_x else min(0.0, low), high, _LEFT, _WIDTH - _RIGHT, log_x)
-    rise = _Axis(min(0.0, *ys), nice(max(*ys, 1e-12)), _HEIGHT - _BOTTOM, _TOP) if ys else _Axis(0, 1, 0, 1)
+    """Return curves over a common x axis; linear axes hold 0, logarithmic ones need values above it."""
+    xs = [x for one in series for x, _ in one.points] or [0.0, 1.0]
+    ys = [y for one in series for _, y in one.points] or [0.0, 1.0]
+    low, high = min(xs), max(xs)
+    axis = _log_axis if logarithmic else _linear_axis
+    place, rise = axis(xs, _LEFT, _WIDTH - _RIGHT), axis(ys, _HEIGHT - _BOTTOM, _TOP)
     drawn = [*_frame(place, rise, x_name, y_name)]
     for k, one in enumerate(series):
         colour = COLOURS[k % len(COLOURS)]
@@ -61,8 +67,7 @@ def curves(
 
 def bars(title: str, y_name: str, groups: Sequence[str], series: Sequence[Series]) -> str:
     """Return groups of bars, one bar of each series in each group; y from 0."""
-    top = nice(max((y for one in series for _, y in one.points), default=1.0))
-    rise = _Axis(0.0, top, _HEIGHT - _BOTTOM, _TOP)
+    rise = _linear_axis([y for one in series for _, y in one.points] or [1.0], _HEIGHT - _BOTTOM, _TOP)
     step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(groups))
     width = step * 0.8 / max(1, len(series))
     drawn = [*_rows(rise, y_name)]
@@ -87,24 +92,33 @@ class _Axis:
     high: float
     start: float
     end: float
-    log: bool = False
+    ticks: tuple[float, ...]
+    logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        low, high, v = (
-            (math.log10(x) for x in (self.low, self.high, value)) if self.log else (self.low, self.high, value)
-        )
+        low, high, v = (self.low, self.high, value)
+        if self.logarithmic:
+            low, high, v = math.log10(low), math.log10(high), math.log10(v)
         return self.start + (self.end - self.start) * ((v - low) / (high - low) if high > low else 0.5)
 
-    def ticks(self, count: int = 5) -> list[float]:
-        if self.log:
-            return [10.0**n for n in range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)]
-        return [self.low + (self.high - self.low) * i / count for i in range(count + 1)]
+
+def _linear_axis(values: Sequence[float], start: float, end: float) -> _Axis:
+    low, high = min(0.0, *values), max(0.0, *values)
+    step = nice((high - low) / 5)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return _Axis(first * step, last * step, start, end, tuple(n * step for n in range(first, last + 1)))
+
+
+def _log_axis(values: Sequence[float], start: float, end: float) -> _Axis:
+    low, high = min(values), max(values)
+    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    return _Axis(low, high, start, end, tuple(10.0**n for n in powers), logarithmic=True)
 
 
 def _frame(place: _Axis, rise: _Axis, x_name: str, y_name: str) -> list[str]:
     base = _HEIGHT - _BOTTOM
     columns = [
-        f'<text x="{place.at(x):.1f}" y="{base + 18}" text-anchor="middle">{short(x)}</text>' for x in place.ticks()
+        f'<text x="{place.at(x):.1f}" y="{base + 18}" text-anchor="middle">{short(x)}</text>' for x in place.ticks
     ]
     name = f'<text x="{(_LEFT + _WIDTH) / 2:.0f}" y="{_HEIGHT - 12}" text-anchor="middle">{escape(x_name)}</text>'
     return [*_rows(rise, y_name), *columns, name]
@@ -114,7 +128,7 @@ def _rows(rise: _Axis, y_name: str) -> list[str]:
     lines = [
         f'<line class="{"a" if y == 0 else "g"}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{rise.at(y):.1f}" '
         f'y2="{rise.at(y):.1f}"/><text x="{_LEFT - 6}" y="{rise.at(y) + 4:.1f}" text-anchor="end">{short(y)}</text>'
-        for y in rise.ticks()
+        for y in rise.ticks
     ]
     return [*lines, f'<text x="8" y="{_TOP - 10}">{escape(y_name)}</text>']
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fabric.kv.move import Conditions
     from fabric.kv.requests import Request
 
+METHOD = "benefit = prefill saved - KV transfer - extra decode, per request; N output tokens have N - 1 intervals"
+LEFT_OUT = "throughput gained by batching each phase apart, evictions, congestion between moves, money, energy"
 BUCKETS = (512, 2_048, 8_192, 32_768, 131_072)
 """Upper bounds of the input-length buckets, in tokens; longer requests share a last bucket."""
 

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+METHOD = (
+    "T_move = bytes / rate + queue + reads + control - hidden; T_recompute = tokens / prefill rate + tokens^2 / "
+    "quadratic rate; rate is payload in one direction"
+)
+LEFT_OUT = "the decode side's own load, congestion by other transfers (see kv restore), cost of keeping the pool"
 _LONGEST = 1 << 24
 """Longest context looked at for a break-even, in tokens."""
 

@@ -25,6 +25,14 @@ ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 """Bytes of one element. FP8 scales are not in it: block-scaled layouts add a few percent."""
 
 
+METHOD = "bytes per token as the formulas say, times tokens kept, in whole blocks"
+NOT_COUNTED = (
+    "scales of block-scaled FP8 (a few per cent)",
+    "the extra block that a sliding window can straddle",
+    "fragmentation and metadata of the serving stack",
+)
+
+
 class Layout(StrEnum):
     """How blocks lie in memory, which decides how many pieces a transfer has.
 
@@ -115,7 +123,7 @@ class KvSize:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data with every total in bytes, GB and GiB."""
-        data = asdict(self)
+        data = {"method": METHOD, **asdict(self), "left_out": [*self.left_out, *NOT_COUNTED]}
         for name in ("exact", "per_sequence", "per_rank", "all_ranks"):
             data[name] = sizes(getattr(self, name))
         data["plans"] = [plan_to_dict(plan) for plan in self.plans]

@@ -199,11 +199,10 @@ class DefaultRoutes(Rule):
         ranks: dict[str, int] = {}
         for entries in conf.route_maps.values():
             for entry in entries:
-                preference = next((s[1] for s in entry.sets if s[0] == "local-preference"), "")
-                for match in entry.matches:
-                    if match[0] == "community" and preference.isdigit():
-                        for words in conf.community_lists.get(match[1], ()):
-                            ranks[words[-1]] = int(preference)
+                preference = next((s[1] for s in entry.sets if s[0] == "local-preference" and len(s) > 1), "")
+                lists = [m[1] for m in entry.matches if m[0] == "community" and len(m) > 1 and preference.isdigit()]
+                for words in (words for name in lists for words in conf.community_lists.get(name, ())):
+                    ranks[words[-1] if words else ""] = int(preference)
         for rank in sorted(used):
             have = ranks.get(f"50001:{rank}")
             if have != 210 - rank:

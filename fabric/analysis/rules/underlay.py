@@ -281,8 +281,8 @@ def _dangling_matches(conf: FrrConf) -> Iterator[tuple[str, int, str]]:
             for match in entry.matches:
                 if match[-2:-1] == ["prefix-list"] and match[-1] not in conf.prefix_lists:
                     yield name, entry.line, f"prefix-list {match[-1]} is not defined"
-                if match[:1] == ["community"] and match[1] not in conf.community_lists:
-                    yield name, entry.line, f"community-list {match[1]} is not defined"
+                if match[:1] == ["community"] and match[-1] not in conf.community_lists:
+                    yield name, entry.line, f"community-list {match[-1]} is not defined"
 
 
 class PolicyNeeded(Rule):

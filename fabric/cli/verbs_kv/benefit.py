@@ -8,6 +8,7 @@ import click
 
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
+from fabric.cli.plotting import plot_option, save_plot
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -39,6 +40,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--ports", default=1, show_default=True, type=count())
 @click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True, type=Finite())
+@plot_option
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def command(
     *,
@@ -58,6 +60,7 @@ def command(
     line_gbps: float,
     ports: int,
     prefill_tokens_per_s: float,
+    plot: Path | None,
     form: str,
 ) -> None:
     """Prefill saved - KV transfer - extra decode: for one measured case, and per bucket of a request set.
@@ -69,12 +72,13 @@ def command(
     Examples:
       kvfabric kv benefit
       kvfabric kv benefit --ttft-together 2.0 --ttft-split 1.2 --tpot-together 30 --tpot-split 33 --transfer 90
+      kvfabric kv benefit --plot benefit.html
       kvfabric kv benefit --model llama-3.1-70b --trace requests.csv --line-gbps 200
     """
     from dataclasses import asdict
 
     from fabric.kv import ask, report
-    from fabric.kv.benefit import MeasuredCase, verdict
+    from fabric.kv.benefit import LEFT_OUT, METHOD, MeasuredCase, verdict
     from fabric.kv.move import Conditions
 
     case = MeasuredCase(
@@ -87,9 +91,15 @@ def command(
         sets = ask.request_sets(trace, count, seed)
         buckets = ask.benefit_of_sets(sets, chosen, under, case.loss_per_token_s)
         placements = ask.placements_of_sets(sets, chosen, under, nodes)
+    if plot is not None:
+        from fabric.kv.pages import benefit_page
+
+        save_plot(plot, benefit_page(case, buckets, placements))
     if form == "json":
         print_json(
             {
+                "method": METHOD,
+                "left_out": LEFT_OUT,
                 "case": {**asdict(case), "verdict": verdict(case), "longest_worth": case.longest_worth()},
                 "buckets": {name: [asdict(row) for row in rows] for name, rows in buckets.items()},
                 "placements": {name: [asdict(row) for row in rows] for name, rows in placements.items()},
@@ -101,4 +111,4 @@ def command(
     if buckets:
         click.echo("\n" + table(*report.buckets_table(buckets)))
         click.echo("\n" + table(*report.placements_table(placements)))
-        click.echo("left out: decode batching, evictions, congestion between moves; see docs/kv.md")
+    click.echo(f"\nModel: {METHOD}\nLeft out: {LEFT_OUT}")

@@ -21,9 +21,10 @@ def command(tokens: int, form: str) -> None:
     """
     from fabric.kv.model import load_model, model_names
     from fabric.kv.report import models_table
-    from fabric.kv.size import kv_size
+    from fabric.kv.size import METHOD, NOT_COUNTED, kv_size
 
     if form == "json":
         print_json([kv_size(load_model(name), tokens).to_dict() for name in model_names()])
     else:
         click.echo(table(*models_table(tokens)))
+        click.echo(f"\nModel: {METHOD}; exact, without blocks\nLeft out: {'; '.join(NOT_COUNTED)}")

@@ -9,6 +9,7 @@ import click
 
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
+from fabric.cli.plotting import plot_option, save_plot
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _CONDITIONS = [
@@ -49,6 +50,7 @@ def _with_conditions(function: Any) -> Any:
 @click.option(
     "--replay", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Make recorded decisions again."
 )
+@plot_option
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @_with_conditions
 def command(
@@ -59,6 +61,7 @@ def command(
     request: str,
     record: Path | None,
     replay: Path | None,
+    plot: Path | None,
     form: str,
     **conditions: Any,
 ) -> None:
@@ -70,16 +73,27 @@ def command(
     Examples:
       kvfabric kv move --model llama-3.1-70b --tokens 61000 --tp 8 --line-gbps 400 --ports 8
       kvfabric kv move --model deepseek-v3 --tokens 8000 --record decisions.jsonl --request r1
+      kvfabric kv move --model llama-3.1-70b --tokens 61000 --tp 8 --plot move.svg
       kvfabric kv move --replay decisions.jsonl --line-gbps 100
     """
     changes = {name: value for name, value in conditions.items() if value is not None}
+    if replay is not None and plot is not None:
+        raise click.UsageError("--plot draws one question; it does not go with --replay")
     if replay is not None:
         _replay(replay, changes, form)
         return
     if tokens is None:
         raise click.UsageError("--tokens is needed (or --replay FILE)")
     from fabric.kv.ask import chosen_model
-    from fabric.kv.move import Conditions, break_even_gbps, break_even_tokens, decide, write_decisions
+    from fabric.kv.move import (
+        LEFT_OUT,
+        METHOD,
+        Conditions,
+        break_even_gbps,
+        break_even_tokens,
+        decide,
+        write_decisions,
+    )
     from fabric.kv.report import move_lines
 
     chosen = chosen_model(model, config, None, None, None)
@@ -88,10 +102,16 @@ def command(
     length, rate = break_even_tokens(chosen, under), break_even_gbps(chosen, tokens, under)
     if record is not None:
         write_decisions(record, [decision])
+    if plot is not None:
+        from fabric.kv.pages import move_page
+
+        save_plot(plot, move_page(chosen, decision, length, rate))
     if form == "json":
-        print_json({**decision.to_dict(), "break_even_tokens": length, "break_even_gbps_per_port": rate})
+        said = {"method": METHOD, "left_out": LEFT_OUT}
+        print_json({**said, **decision.to_dict(), "break_even_tokens": length, "break_even_gbps_per_port": rate})
     else:
         click.echo("\n".join(move_lines(decision, length, rate)))
+        click.echo(f"\nModel: {METHOD}\nLeft out: {LEFT_OUT}")
 
 
 def _replay(path: Path, changes: dict[str, Any], form: str) -> None:

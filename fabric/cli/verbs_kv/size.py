@@ -48,7 +48,7 @@ def command(
     """
     from fabric.kv.ask import chosen_model
     from fabric.kv.report import pieces_table, size_lines, size_table
-    from fabric.kv.size import kv_size
+    from fabric.kv.size import METHOD, NOT_COUNTED, kv_size
 
     size = kv_size(chosen_model(model, config, layers, kv_heads, head_dim), tokens, dtype, tp, block_tokens)
     if form == "json":
@@ -57,5 +57,4 @@ def command(
     click.echo("\n".join(size_lines(size)) + "\n")
     click.echo(table(*size_table(size)) + "\n")
     click.echo(table(*pieces_table(size)))
-    for note in size.left_out:
-        click.echo(f"not counted: {note}")
+    click.echo(f"\nModel: {METHOD}\nLeft out: {'; '.join([*size.left_out, *NOT_COUNTED])}")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import pytest
 
 from fabric.analysis.capacity import capacity, layers, spare_ports, tiers
 from fabric.analysis.failures import Sweep
 from fabric.analysis.gateway_room import PORTS_PER_ADDRESS, Requests, gateway_room
-from fabric.analysis.heat_map import severity_of, write_heat_map
+from fabric.analysis.heat_map import page_of, severity_of
 from fabric.build import load_plan
+from fabric.charts.page import write_plot
+from fabric.problem import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,10 +67,17 @@ def test_doubles_by_class_equal_every_pair_one_by_one(sweep: Sweep) -> None:
 
 def test_heat_map(sweep: Sweep, tmp_path: Path) -> None:
     singles = sweep.singles()
-    write_heat_map(tmp_path / "map.html", sweep.plan, singles)
-    text = (tmp_path / "map.html").read_text()
-    assert text.count("<i ") == len(singles)
-    assert 0 <= min(map(severity_of, singles)) <= max(map(severity_of, singles)) <= 1
+    page = page_of(sweep.plan, singles, sweep.doubles(), 10)
+    for name in ("map.html", "map.svg"):
+        write_plot(tmp_path / name, page)
+        text = (tmp_path / name).read_text()
+        assert text.count("<title>") >= len(singles)
+        assert f"hsl({round(120 * (1 - max(map(severity_of, singles))))} 65% 50%)" in text
+    ElementTree.fromstring((tmp_path / "map.svg").read_text())
+    assert "Left out" in (tmp_path / "map.html").read_text()
+    assert 0 <= min(map(severity_of, singles)) < max(map(severity_of, singles)) <= 1
+    with pytest.raises(InputError):
+        write_plot(tmp_path / "map.png", page)
 
 
 def test_tiers_of_the_reference_are_non_blocking() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fabric.analysis.flows.maxmin import link_load, max_min
 from fabric.analysis.flows.network import Network, mix
-from fabric.analysis.flows.restore import restore
+from fabric.analysis.flows.restore import Arrivals, Burst, restore
 from fabric.analysis.flows.traffic import PATTERNS, Played, hashed_rates, pairs_of
 from fabric.build import load_plan
 from fabric.problem import InputError
@@ -93,21 +93,67 @@ def test_more_qps_come_nearer_to_ideal(pattern: str) -> None:
     assert one.hashed <= many.hashed * 1.02 <= many.ideal * 1.03
 
 
+_POOL = ("compute-031", "compute-032")
+
+
 def test_restore_of_the_reference_example() -> None:
     """8 x 20 GB in 1 s is 160 GB/s and 4 ports of 49 GB/s."""
     plan = load_plan("xoc-256")
-    answer = restore(plan, 8, 20e9, 1.0, pool=("compute-031", "compute-032"), pool_ports=4, qps=16)
+    answer = restore(plan, Burst(8, 20e9, 1.0, pool=_POOL, pool_ports=4, qps=16))
     assert answer.demand_gb_s == pytest.approx(160)
     assert answer.pool_ports_needed == 4
-    few = restore(plan, 8, 20e9, 1.0, pool=("compute-031", "compute-032"), pool_ports=2, qps=16)
+    few = restore(plan, Burst(8, 20e9, 1.0, pool=_POOL, pool_ports=2, qps=16))
     assert few.max_s == pytest.approx(160 / (2 * 49), rel=0.02)
     assert few.late == 8
     assert few.binding_tier == "server to leaf"
 
 
-def test_restore_without_enough_servers() -> None:
+def test_what_would_help_is_played_and_sorted() -> None:
+    few = restore(load_plan("xoc-256"), Burst(8, 20e9, 1.0, pool=_POOL, pool_ports=2))
+    by_change = {f.change: f for f in few.fixes}
+    assert few.fixes == tuple(sorted(few.fixes, key=lambda f: (f.late, f.max_s)))
+    ports = by_change["4 pool ports instead of 2"]
+    assert ports.max_s < few.max_s * 0.6
+    # more ports at the readers cannot help when the pool's bind
+    assert by_change["2 ports a reader"].max_s == pytest.approx(few.max_s, rel=0.05)
+    spread = next(f for f in few.fixes if "staggering" in f.change)
+    assert spread.max_s < few.max_s
+    assert any("placement" in change for change in by_change)
+
+
+def test_readers_bind_until_they_use_two_ports() -> None:
+    one = restore(load_plan("xoc-256"), Burst(2, 20e9, 0.3))
+    assert one.binding_tier == "leaf to server"
+    assert one.fixes[0].change == "2 ports a reader"
+    assert one.fixes[0].late == 0
+
+
+def test_a_burst_inside_its_window_needs_no_fix() -> None:
+    answer = restore(load_plan("xoc-256"), Burst(8, 20e9, 1.0))
+    assert (answer.late, answer.fixes) == (0, ())
+
+
+@pytest.mark.parametrize("arrivals", [Arrivals.EVEN, Arrivals.POISSON])
+def test_arrivals_spread_the_load(arrivals: Arrivals) -> None:
+    plan = load_plan("xoc-256")
+    together = restore(plan, Burst(8, 20e9, 1.0, pool=_POOL, pool_ports=2))
+    spread = restore(plan, Burst(8, 20e9, 1.0, pool=_POOL, pool_ports=2, arrivals=arrivals, over_s=4.0))
+    assert spread.p50_s < together.p50_s
+    assert spread.all_done_s > together.all_done_s
+    assert len(spread.done_s) == 8
+    assert spread.done_s == tuple(sorted(spread.done_s))
+
+
+def test_restore_over_three_tiers() -> None:
+    answer = restore(load_plan("pods-100k"), Burst(64, 20e9, 1.0, pool=("compute-12544",)))
+    assert answer.late == 64
+    assert answer.max_s == pytest.approx(64 * 20 / (8 * 49), rel=0.02)
+
+
+@pytest.mark.parametrize("nodes", [500, 10**9])
+def test_restore_without_enough_servers(nodes: int) -> None:
     with pytest.raises(InputError):
-        restore(load_plan("lab"), 500, 1e9, 1.0)
+        restore(load_plan("lab"), Burst(nodes, 1e9, 1.0))
 
 
 def test_ingress_from_gateways_on_spines(tmp_path: Path) -> None:

@@ -87,5 +87,5 @@ def test_json_parses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[s
 
 
 def test_heat_map_is_written(tmp_path: Path) -> None:
-    assert run("failures", "lab", "--html", str(tmp_path / "map.html")) == 0
-    assert "<i " in (tmp_path / "map.html").read_text()
+    assert run("failures", "lab", "--plot", str(tmp_path / "map.html")) == 0
+    assert "<svg" in (tmp_path / "map.html").read_text()

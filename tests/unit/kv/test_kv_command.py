@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -62,7 +64,7 @@ def test_size_shows_formula_both_units_and_pieces(capsys) -> None:
         ("benefit", "--requests", "9" * 30, "--model", "llama-3.1-8b"),
         ("restore", "lab", "--nodes", "1", "--size", "9" * 400 + "GB"),
         ("restore", "lab", "--nodes", "1", "--size", "1GB", "--window", "9" * 400 + "s"),
-        ("restore", "lab", "--nodes", "1", "--size", "1GB", "--stagger", "9" * 30 + "s"),
+        ("restore", "lab", "--nodes", "1", "--size", "1GB", "--arrivals", "even", "--over", "9" * 30 + "s"),
         ("restore", "lab", "--nodes", "1", "--size", "1GB", "--pool", "nope"),
         ("restore", "lab", "--nodes", "9" * 30, "--size", "1GB"),
     ],
@@ -151,3 +153,44 @@ def test_bad_config_numbers(capsys, tmp_path, spoilt: str) -> None:
     code, _, err = _run(capsys, "size", "--config", str(config), "--tokens", "10")
     assert code == 2
     assert "config.json" in err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("move", "--model", "llama-3.1-70b", "--tokens", "61000", "--tp", "8"),
+        ("move", "--model", "llama-3.1-70b", "--tokens", "1"),
+        ("benefit",),
+        ("benefit", "--model", "llama-3.1-8b", "--requests", "20"),
+        ("restore", "xoc-64", "--nodes", "2", "--size", "1GB"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["html", "svg"])
+def test_plots_are_whole_and_say_their_model(capsys, tmp_path, argv: tuple[str, ...], kind: str) -> None:
+    path = tmp_path / f"p.{kind}"
+    code, out, _ = _run(capsys, *argv, "--plot", str(path))
+    assert code == 0
+    assert "Model: " in out
+    assert "Left out: " in out
+    text = path.read_text()
+    assert not re.search(r"\bnan\b|\binf\b", text)
+    if kind == "svg":
+        assert ElementTree.fromstring(text).tag.endswith("svg")
+    else:
+        assert "<svg" in text
+        assert "Left out" in text
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("move", "--model", "llama-3.1-70b", "--tokens", "10"),
+        ("benefit",),
+        ("size", "--model", "llama-3.1-70b", "--tokens", "10"),
+        ("restore", "xoc-64", "--nodes", "2", "--size", "1GB"),
+    ],
+)
+def test_json_says_its_model_too(capsys, argv: tuple[str, ...]) -> None:
+    data = json.loads(_run(capsys, *argv, "--format", "json")[1])
+    assert data.get("method") or data["model"]
+    assert data["left_out"]
