@@ -1,8 +1,9 @@
 #!/bin/sh
 # Brings one node of a lab to life from its rendered files. It decides nothing: a missing file means that the node does
 # not have that part. Whatever holds the node (a container, a set of namespaces) runs this inside it.
-#   node.sh up        files into place, sysctls, network, firewall, Soft-RoCE, routing daemons, load balancer
+#   node.sh up        files into place, sysctls, network, firewall, Soft-RoCE, routing daemons, load balancer, LLDP
 #   node.sh routing   only the routing daemons
+#   node.sh lldp      only LLDP
 #   node.sh hold      be the container's first process: wait, and reap what is left behind
 # Lines on standard output that start with `! ` are complaints that did not stop it. Exit 1: the node is of no use, and
 # standard error says why.
@@ -155,6 +156,27 @@ SAID
     complain "frr.conf: vtysh exit $code: $(printf '%s' "$said" | tail -c 400 | tr '\n' ' ')"
 }
 
+# it calls itself and its ports what the plan calls them; a neighbour that falls silent is forgotten after 15 s
+lldp() {
+  pattern=
+  for port in ${KV_PORTS:-}; do
+    case ${dark:-} in *" $port "*) ;; *) pattern=$pattern${pattern:+,}$port ;; esac
+  done
+  [ -n "$pattern" ] && command -v lldpd >/dev/null || return 0
+  read -r node < /proc/sys/kernel/hostname
+  mkdir -p "$ROOT/run/lldpd"
+  cat > "$ROOT/run/lldpd.conf" <<CONF
+configure system hostname $node
+configure system chassisid $node
+configure system interface pattern $pattern
+configure lldp portidsubtype ifname
+configure lldp tx-interval 5
+configure lldp tx-hold 3
+CONF
+  # a node is of use without it, and nobody waits for it
+  lldpd -O "$ROOT/run/lldpd.conf" </dev/null >/dev/null 2>&1 &
+}
+
 up() {
   [ -d "$FILES" ] || die "$FILES: no rendered files here"
   management
@@ -173,13 +195,15 @@ up() {
   if [ -f "$FILES/haproxy.cfg" ]; then
     said=$(haproxy -D -f "$FILES/haproxy.cfg" -p /run/haproxy/haproxy.pid 2>&1) || die "haproxy did not start: $said"
   fi
+  lldp
 }
 
 case "${1:-}" in
   up) up ;;
   routing) routing ;;
+  lldp) lldp ;;
   hold)
     trap 'exit 0' TERM INT
     while :; do sleep 3600 & wait $!; done ;;
-  *) die "usage: node.sh up | routing | hold" ;;
+  *) die "usage: node.sh up | routing | lldp | hold" ;;
 esac

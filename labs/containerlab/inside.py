@@ -6,7 +6,6 @@ programs, faults and status work the same way.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labs.containerlab import readback, trouble
-from labs.native import lldp, nodes
+from labs.native import nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,8 +67,6 @@ def deploy(lab: Lab, note: Callable[[str], None]) -> dict[str, Any]:
     path, topology = _topology()
     complaints = containerlab(["deploy", "-t", str(path)], note)
     remember(topology, [node.name for node in lab.nodes])
-    for pid in [nodes.call_in(node.name, functools.partial(lldp.start, lab, node)) for node in lab.nodes]:
-        os.waitpid(pid, 0)
     return {
         "docker_s": round(docker_s, 2),
         "deploy_s": round(time.monotonic() - started - docker_s, 2),

@@ -32,6 +32,11 @@ def start_routing() -> list[str]:
     return _run("routing")
 
 
+def start_lldp(interfaces: list[str]) -> None:
+    """Start lldpd on these interfaces of the node. Raises NodeError."""
+    _run("lldp", KV_PORTS=" ".join(interfaces))
+
+
 def rdma_name(node: str, interface: str) -> str:
     """Return the name of a Soft-RoCE device: one kernel holds them all, so it carries the server's name too."""
     return f"{node}.{interface}"

@@ -9,44 +9,21 @@ import contextlib
 import json
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labs.native import nodes
+from labs.native import bringup, nodes
 
 if TYPE_CHECKING:
     from labs.model import Lab, Node
 
-# a neighbour that falls silent is forgotten after interval x hold
-_INTERVAL_S, _HOLD = 5, 3
 _PAUSE_S = 0.3
-# in a node, whose /run is its own
-_CONFIG = Path("/run/lldpd.conf")
-
-
-def config(node: Node, interfaces: list[str]) -> str:
-    """Return a node's lldpd configuration: it calls itself and its ports what the plan calls them."""
-    lines = [
-        f"configure system hostname {node.name}",
-        f"configure system chassisid {node.name}",
-        f"configure system interface pattern {','.join(interfaces)}",
-        "configure lldp portidsubtype ifname",
-        f"configure lldp tx-interval {_INTERVAL_S}",
-        f"configure lldp tx-hold {_HOLD}",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def start(lab: Lab, node: Node) -> None:
-    """Start lldpd, called inside the node. Nothing is raised: a node is of use without it, and `wait` tells."""
+    """Start lldpd on the node's cables, called inside it. Nothing is raised: `wait` tells what it does not see."""
     interfaces = [end.interface for link in lab.links_of(node.name) for end in link.ends() if end.node == node.name]
-    if not interfaces:
-        return
-    # a daemon keeps the output it is given for as long as it lives, so it gets none of ours
-    null = subprocess.DEVNULL
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        _CONFIG.write_text(config(node, interfaces))
-        subprocess.run(["lldpd", "-O", str(_CONFIG)], stdin=null, stdout=null, stderr=null, check=False, timeout=60)
+    with contextlib.suppress(OSError, subprocess.SubprocessError, bringup.NodeError):
+        bringup.start_lldp(interfaces)
 
 
 def parse(text: str) -> dict[str, tuple[str, str]]:

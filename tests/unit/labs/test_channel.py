@@ -79,13 +79,6 @@ def test_a_paced_program_waits_for_its_reader(lab):
     assert done.err == "done\n"
 
 
-def test_lldp_speaks_the_names_of_the_plan():
-    text = lldp.config(Node("leaf-01", "leaf"), ["Ethernet0", "Ethernet8"])
-    assert "system hostname leaf-01" in text
-    assert "interface pattern Ethernet0,Ethernet8" in text
-    assert "portidsubtype ifname" in text
-
-
 def test_a_cable_that_lldp_does_not_see_is_named():
     lab = Lab("x", (Node("a", "leaf"), Node("b", "spine")), (Link("l", End("a", "e0"), End("b", "e1")),))
     said = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ class Root:
         (folder / "proc/sys/net/core").mkdir()
         (folder / "bin").mkdir()
         (folder / "usr/lib/frr").mkdir(parents=True)
-        for name in ("ip", "nft", "vtysh", "haproxy", "rdma"):
+        for name in ("ip", "nft", "vtysh", "haproxy", "rdma", "lldpd"):
             self.program(f"bin/{name}")
         for name in DAEMONS:
             self.program(f"usr/lib/frr/{name}")
@@ -180,3 +181,27 @@ def test_ports_that_are_not_there_are_made_dark_in_one_go_and_get_no_rdma(root):
         f"link add {port} mtu 9216 type dummy\nlink set {port} carrier off\n" for port in ("kv-x0", "kv-x1")
     )
     assert root.calls("rdma") == []
+
+
+def test_lldp_speaks_the_names_of_the_plan_on_cables_only(root):
+    assert root.run("lldp", KV_PORTS="Ethernet0 Ethernet8").returncode == 0
+    text = (root.folder / "run/lldpd.conf").read_text()
+    assert f"system hostname {os.uname().nodename}" in text
+    assert "interface pattern Ethernet0,Ethernet8" in text
+    assert "portidsubtype ifname" in text
+    root.run("up", KV_PORTS="lo kv-x0")
+    assert "interface pattern lo\n" in (root.folder / "run/lldpd.conf").read_text()
+    wait_for(lambda: len(root.calls("lldpd")) == 2)
+    assert root.calls("lldpd") == [f"lldpd -O {root.folder}/run/lldpd.conf"] * 2
+
+
+def test_a_node_without_cables_or_without_lldpd_starts_none(root):
+    assert root.run("lldp").returncode == 0
+    assert not (root.folder / "run/lldpd.conf").exists()
+
+
+def wait_for(happened):
+    for _ in range(100):
+        if happened():
+            return
+        time.sleep(0.05)
