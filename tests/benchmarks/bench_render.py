@@ -20,15 +20,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# 32 uplinks of 100G a leaf into 32 spines of 512 ports, four tenants: 288 switches and 8,192 fabric links
+# 32 uplinks of 100G a leaf into 32 spines, four tenants: 288 switches and 8,192 fabric links; a DS5000 splits odd cages
+# into eight ports, the Linux router all of them
+PORTS = {
+    "sonic": {"model": "celestica-ds5000", "up": "33-39:2", "spine": "1-63:2"},
+    "frr": {"model": "linux-64x800", "up": "33-36", "spine": "1-64"},
+}
 LARGE = """
 site: large
 profile: minimal
 fabrics:
   fabric:
     carries: [frontend, storage]
-    leaf: {{name: leaf, model: linux-64x800, nos: {nos}, count: {leaves}, down: {{ports: 1-8, breakout: 2x400G}}, up: {{ports: 33-36, breakout: 8x100G}}}}
-    spine: {{name: spine, model: linux-64x800, nos: {nos}, count: 32, down: {{ports: 1-64, breakout: 8x100G}}}}
+    leaf: {{name: leaf, model: {model}, nos: {nos}, count: {leaves}, down: {{ports: 1-8, breakout: 2x400G}}, up: {{ports: "{up}", breakout: 8x100G}}}}
+    spine: {{name: spine, model: {model}, nos: {nos}, count: 32, down: {{ports: "{spine}", breakout: 8x100G}}}}
 servers:
   compute: {{count: {servers}, nics: {{fe: {{nic: 2x cx7-1x400g, fabric: fabric, placement: alternating}}}}}}
 tenants:
@@ -96,7 +101,13 @@ def large(folder: str, leaves: int, nos: str) -> str:
     names = {"a": f"{servers // 2:0{digits}d}", "b": f"{servers // 2 + 1:0{digits}d}"}
     (path / "site.yaml").write_text(
         LARGE.format(
-            nos=nos, leaves=leaves, servers=servers, first=f"{1:0{digits}d}", second=f"{2:0{digits}d}", **names
+            nos=nos,
+            leaves=leaves,
+            servers=servers,
+            first=f"{1:0{digits}d}",
+            second=f"{2:0{digits}d}",
+            **names,
+            **PORTS[nos],
         )
     )
     return str(path)
