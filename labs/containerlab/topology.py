@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 # where a container sees its rendered files and the script that brings it up
 FILES, SCRIPT = "/etc/kvfabric", "/kvfabric/node.sh"
+# containerlab's own drawing stands its groups in this order from the top, and knows no others
+_GROUPS = {
+    model.INTERNET: "10",
+    model.LOADBALANCER: "10",
+    model.EDGE: "9",
+    model.GATEWAY: "dc-gw",
+    model.SPINE: "spine",
+    model.LEAF: "leaf",
+    model.BORDER_LEAF: "border-leaf",
+    model.SERVER: "server",
+}
 _LEVELS = {
     model.EDGE: "1",
     model.INTERNET: "1",
@@ -67,7 +78,7 @@ def _kind(kind: str, settings: Settings) -> dict[str, Any]:
 
 def _node(plan: Plan, lab: model.Lab, node: model.Node, settings: Settings) -> dict[str, Any]:
     kind = settings.kind_of(node)
-    found: dict[str, Any] = {"kind": kind, "group": node.kind, "labels": _labels(plan, node)}
+    found: dict[str, Any] = {"kind": kind, "group": _GROUPS[node.kind], "labels": _labels(plan, node)}
     if address := _address(plan, node, settings):
         found["mgmt-ipv4"] = address
     folder = node.files or node.name

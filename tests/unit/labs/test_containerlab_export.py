@@ -136,3 +136,17 @@ def test_nothing_in_the_folder_needs_kvfabric_to_run(tmp_path):
     for path in done.folder.glob("*/*"):
         assert "import labs" not in path.read_text()
         assert "import fabric" not in path.read_text()
+
+
+def test_groups_are_those_that_containerlab_s_drawing_sorts_by(tmp_path):
+    from labs import model
+    from labs.containerlab import topology
+
+    order = ["10", "9", "superspine", "8", "dc-gw", "7", "6", "spine", "5", "4", "leaf", "border-leaf", "3", "server"]
+    assert set(topology._GROUPS) == set(topology._LEVELS) == set(model.KINDS)
+    assert set(topology._GROUPS.values()) <= set(order)
+    by_level = sorted(model.KINDS, key=lambda kind: (topology._LEVELS[kind], order.index(topology._GROUPS[kind])))
+    places = [order.index(topology._GROUPS[kind]) for kind in by_level if kind != model.BORDER_LEAF]
+    assert places == sorted(places)
+    nodes = exported(tmp_path)[3]["topology"]["nodes"]
+    assert (nodes["gw-01"]["group"], nodes["gw-01"]["labels"]["role"]) == ("dc-gw", "gateway")
