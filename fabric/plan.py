@@ -16,8 +16,50 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from fabric.plan_qos import Headroom, Qos, TrafficClass
+from fabric.plan_tenants import EdgeRouter, Exposure, Gateway, GatewayGroup, PoolShare, PortMap, Subnet, Tenant
+
 if TYPE_CHECKING:
     import networkx as nx
+
+__all__ = [
+    "ABOVE_LEAVES",
+    "BORDER_LEAF",
+    "EDGE",
+    "EXTERNAL_LINK",
+    "FABRIC_LINK",
+    "GATEWAY",
+    "GATEWAY_LINK",
+    "LEAF",
+    "LEAF_KINDS",
+    "MANAGEMENT_LINK",
+    "SERVER",
+    "SERVER_LINK",
+    "SPINE",
+    "SUPER_SPINE",
+    "Breakout",
+    "EdgeRouter",
+    "End",
+    "Exposure",
+    "Fabric",
+    "Gateway",
+    "GatewayGroup",
+    "Headroom",
+    "Link",
+    "Plan",
+    "PoolShare",
+    "PoolUse",
+    "Port",
+    "PortMap",
+    "Qos",
+    "Server",
+    "ServerPort",
+    "ServiceAddress",
+    "Subnet",
+    "Switch",
+    "Tenant",
+    "TrafficClass",
+]
 
 # device kinds
 LEAF, BORDER_LEAF, SPINE, SUPER_SPINE = "leaf", "border-leaf", "spine", "super-spine"
@@ -142,68 +184,6 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class TrafficClass:
-    """One RoCE or control class: packets with these DSCPs get this traffic class, queue and priority group.
-
-    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes, `ecn_probability` per cent; zero
-    when the class is not marked. `weight` is the DWRR share (1..100), 0 for strict priority.
-    """
-
-    name: str
-    dscp: tuple[int, ...]
-    priority: int
-    queue: int
-    lossless: bool
-    weight: int
-    ecn_min: int = 0
-    ecn_max: int = 0
-    ecn_probability: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Headroom:
-    """Lossless buffer figures of one (speed, cable length): bytes. `source` says whose silicon table they come from."""
-
-    speed: int
-    cable_m: int
-    size: int
-    xon: int
-    xoff: int
-    xon_offset: int
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Qos:
-    """What RoCE needs from one fabric, switch and NIC alike. Times in milliseconds.
-
-    `pool_size` and `pool_xoff` are bytes of the ingress lossless pool (its `xoff` is carved apart from `size`).
-    """
-
-    classes: tuple[TrafficClass, ...]
-    watchdog_detection_ms: int
-    watchdog_restoration_ms: int
-    watchdog_poll_ms: int
-    watchdog_action: str
-    headroom: tuple[Headroom, ...]
-    pool_size: int
-    pool_xoff: int
-    hash_qpn: bool
-
-    @property
-    def lossless(self) -> tuple[TrafficClass, ...]:
-        """The classes with PFC."""
-        return tuple(c for c in self.classes if c.lossless)
-
-    def headroom_for(self, speed: int, length_m: int) -> Headroom:
-        """The row for a port: same speed, the shortest table cable that is not shorter. KeyError if there is none."""
-        rows = [row for row in self.headroom if row.speed == speed and row.cable_m >= length_m]
-        if not rows:
-            raise KeyError((speed, length_m))
-        return min(rows, key=lambda row: row.cable_m)
-
-
-@dataclass(frozen=True, slots=True)
 class Fabric:
     """One physical network. `carries` lists networks (`backend`, `frontend`, `storage`, `inband`, `oob`).
 
@@ -267,121 +247,6 @@ class Server:
     services: tuple[ServiceAddress, ...]
     management: str
     rack: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Subnet:
-    """A tenant's address range in one fabric."""
-
-    name: str
-    prefix: str
-    fabric: str
-
-
-@dataclass(frozen=True, slots=True)
-class PortMap:
-    """One forwarded port: public port of the exposure's address to a private address and port."""
-
-    protocol: str
-    public_port: int
-    private_address: str
-    private_port: int
-
-
-@dataclass(frozen=True, slots=True)
-class PoolShare:
-    """The public addresses of a masquerade exposure that one gateway owns, first to last, both included."""
-
-    gateway: str
-    first: str
-    last: str
-
-
-@dataclass(frozen=True, slots=True)
-class Exposure:
-    """What the gateways show of a tenant to the outside.
-
-    `mode` is `masquerade` (inside starts), `portForward` (outside starts) or `static` (both ways, stateless, one to
-    one). `private` and `public` are prefixes. `idle_timeout_s` is how long an idle established flow is kept; 0 for
-    static. `shares` divides a masquerade pool between gateways, which share no state.
-    """
-
-    name: str
-    tenant: str
-    mode: str
-    group: str
-    private: tuple[str, ...]
-    public: tuple[str, ...]
-    idle_timeout_s: int
-    ports: tuple[PortMap, ...] = ()
-    shares: tuple[PoolShare, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    """A tenant: one VRF and L3VNI in every fabric where it has ports.
-
-    `rt` is the route target its own routes carry (2-byte AS form, RFC 4364); `imports` are the RTs of its peers.
-    `rd_number` completes `router_id:rd_number` on each VTEP. `vlan` is the L3VNI's VLAN and the only SVI of the VRF.
-    `peers` are the tenants it exchanges routes with; peering never goes further than one step.
-    """
-
-    name: str
-    vrf: str
-    vni: int
-    vlan: int
-    rd_number: int
-    rt: str
-    imports: tuple[str, ...]
-    peers: tuple[str, ...]
-    service: bool
-    subnets: tuple[Subnet, ...]
-    ports: tuple[str, ...]
-    exposures: tuple[Exposure, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GatewayGroup:
-    """Gateways that serve the same exposures, first one preferred: active and standby, never shared state."""
-
-    name: str
-    gateways: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Gateway:
-    """An x86 gateway: a VTEP on the inside, a BGP speaker towards the edge on the outside.
-
-    `uplinks` and `externals` are link ids. `ranks` gives its place in each group (0 is preferred). `tenants` names the
-    tenants with exposures it serves. `router_mac` is the RMAC of its VXLAN interfaces.
-    """
-
-    name: str
-    gateway_class: str
-    fabric: str
-    asn: int
-    router_id: str
-    vtep: str
-    router_mac: str
-    management: str
-    uplinks: tuple[str, ...]
-    externals: tuple[str, ...]
-    ranks: dict[str, int]
-    tenants: tuple[str, ...]
-    health_interval_s: int
-    health_failures: int
-    drain_deadline_s: int
-    conntrack_max: int
-    rack: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeRouter:
-    """The provider's or campus router outside the gateways. Not ours to configure; labs play it."""
-
-    name: str
-    asn: int
-    router_id: str
 
 
 @dataclass(frozen=True, slots=True)

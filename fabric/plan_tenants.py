@@ -1,0 +1,120 @@
+"""Parts of the plan: tenants, what the outside sees of them, and the gateways that show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A tenant's address range in one fabric."""
+
+    name: str
+    prefix: str
+    fabric: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortMap:
+    """One forwarded port: public port of the exposure's address to a private address and port."""
+
+    protocol: str
+    public_port: int
+    private_address: str
+    private_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShare:
+    """The public addresses of a masquerade exposure that one gateway owns, first to last, both included."""
+
+    gateway: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """What the gateways show of a tenant to the outside.
+
+    `mode` is `masquerade` (inside starts), `portForward` (outside starts) or `static` (both ways, stateless, one to
+    one). `private` and `public` are prefixes. `idle_timeout_s` is how long an idle established flow is kept; 0 for
+    static. `shares` divides a masquerade pool between gateways, which share no state.
+    """
+
+    name: str
+    tenant: str
+    mode: str
+    group: str
+    private: tuple[str, ...]
+    public: tuple[str, ...]
+    idle_timeout_s: int
+    ports: tuple[PortMap, ...] = ()
+    shares: tuple[PoolShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant: one VRF and L3VNI in every fabric where it has ports.
+
+    `rt` is the route target its own routes carry (2-byte AS form, RFC 4364); `imports` are the RTs of its peers.
+    `rd_number` completes `router_id:rd_number` on each VTEP. `vlan` is the L3VNI's VLAN and the only SVI of the VRF.
+    `peers` are the tenants it exchanges routes with; peering never goes further than one step.
+    """
+
+    name: str
+    vrf: str
+    vni: int
+    vlan: int
+    rd_number: int
+    rt: str
+    imports: tuple[str, ...]
+    peers: tuple[str, ...]
+    service: bool
+    subnets: tuple[Subnet, ...]
+    ports: tuple[str, ...]
+    exposures: tuple[Exposure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayGroup:
+    """Gateways that serve the same exposures, first one preferred: active and standby, never shared state."""
+
+    name: str
+    gateways: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """An x86 gateway: a VTEP on the inside, a BGP speaker towards the edge on the outside.
+
+    `uplinks` and `externals` are link ids. `ranks` gives its place in each group (0 is preferred). `tenants` names the
+    tenants with exposures it serves. `router_mac` is the RMAC of its VXLAN interfaces.
+    """
+
+    name: str
+    gateway_class: str
+    fabric: str
+    asn: int
+    router_id: str
+    vtep: str
+    router_mac: str
+    management: str
+    uplinks: tuple[str, ...]
+    externals: tuple[str, ...]
+    ranks: dict[str, int]
+    tenants: tuple[str, ...]
+    health_interval_s: int
+    health_failures: int
+    drain_deadline_s: int
+    conntrack_max: int
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRouter:
+    """The provider's or campus router outside the gateways. Not ours to configure; labs play it."""
+
+    name: str
+    asn: int
+    router_id: str
