@@ -55,8 +55,10 @@ def command(
     click.echo(planned.keep_ledger(), err=True)
     facts = {"folder": str(done.folder), "topology": str(done.topology), "nodes": done.nodes, "links": done.links}
     if form == "json":
-        print_json({**facts, "kinds": done.kinds})
+        print_json({**facts, "kinds": done.kinds, "notes": done.notes})
         return
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
     counted = ", ".join(f"{count} {kind}" for kind, count in done.kinds.items())
     click.echo(f"{done.nodes} nodes ({counted}), {done.links} links", err=True)
     click.echo(done.topology)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,24 +16,30 @@ from labs.containerlab.kinds import LINUX, SONIC_VM, SONIC_VS, Settings
 from labs.containerlab.topology import topology
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from fabric.plan import Plan
     from labs import model
 
+# in the first line of every topology of ours
+_MARK = "written by `kvfabric lab export`"
+# vrnetlab's SONiC launcher, before it asked for as many as a node has links
+_OLD_CARDS = 10
 # the script of each kind that brings a node up
 _SCRIPTS = {LINUX: "../node.sh", SONIC_VS: "sonic-vs.sh", SONIC_VM: "sonic-vm.sh"}
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: the folder, the topology file in it, and how many nodes and links it has."""
+    """What was written: the folder, the topology file in it, how many nodes and links it has, what to know."""
 
     folder: Path
     topology: Path
     nodes: int
     links: int
     kinds: dict[str, int]
+    notes: tuple[str, ...] = ()
 
 
 def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = None) -> Exported:
@@ -45,10 +52,9 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     if found := [*checks.problems(plan, lab, chosen), *virtual_sonic.too_many(lab, sonic)]:
         raise InputError(found)
     written = site.write_files(plan, lab, out, virtual_sonic.files(plan, lab, sonic))
-    for path in written.stale:
-        (out / path).unlink()
     data = topology(plan, lab, chosen)
     target = out / f"{lab.name}.clab.yml"
+    _clear(out, written.stale, target)
     replace_file(target, as_yaml(data, plan))
     _write_scripts(out, {chosen.kind_of(node) for node in lab.nodes})
     image = chosen.image_of(LINUX)
@@ -56,9 +62,26 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
     facts = {"name": lab.name, "file": target.name, "image": image, "first": lab.nodes[0].name, "prefix": chosen.prefix}
     replace_file(out / "README.md", template("containerlab/README.md.j2").render(facts))
     kinds = [chosen.kind_of(node) for node in lab.nodes]
-    return Exported(
-        out, target, len(lab.nodes), len(lab.links), {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    )
+    counted = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    return Exported(out, target, len(lab.nodes), len(lab.links), counted, tuple(_notes(lab, sonic)))
+
+
+def _clear(out: Path, stale: Iterable[str], target: Path) -> None:
+    """Remove what an earlier export left: files of nodes that are gone, a topology under another name."""
+    for path in stale:
+        (out / path).unlink()
+        with contextlib.suppress(OSError):
+            (out / path).parent.rmdir()
+    for other in out.glob("*.clab.yml"):
+        if other != target and _MARK in other.read_text().partition("\n")[0]:
+            other.unlink()
+
+
+def _notes(lab: model.Lab, sonic: dict[str, str]) -> Iterator[str]:
+    for name, kind in sonic.items():
+        count = len(virtual_sonic.wires(lab, name))
+        if kind == SONIC_VM and count > _OLD_CARDS:
+            yield f"{name} has {count} cables, SONiC VM images built before 2025 have {_OLD_CARDS} network cards"
 
 
 def _write_scripts(out: Path, kinds: set[str]) -> None:
@@ -75,7 +98,7 @@ def as_yaml(data: dict[str, Any], plan: Plan) -> str:
     import yaml
 
     text = yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=10000, allow_unicode=True)
-    return f"# {plan.site}: written by `kvfabric lab export`; plan {plan.digest[:12]}\n{text}"
+    return f"# {plan.site}: {_MARK}; plan {plan.digest[:12]}\n{text}"
 
 
 def dockerfile() -> str:

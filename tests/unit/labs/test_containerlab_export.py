@@ -150,3 +150,24 @@ def test_groups_are_those_that_containerlab_s_drawing_sorts_by(tmp_path):
     assert places == sorted(places)
     nodes = exported(tmp_path)[3]["topology"]["nodes"]
     assert (nodes["gw-01"]["group"], nodes["gw-01"]["labels"]["role"]) == ("dc-gw", "gateway")
+
+
+def test_an_export_over_an_earlier_one_leaves_nothing_of_it_but_the_lab_s_own_folder(tmp_path):
+    plan = load_plan("lab")
+    out = tmp_path / "lab.d"
+    export.write(plan, slicing.make(plan, "lab"), out)
+    (out / "clab-lab").mkdir()
+    (out / "mine.clab.yml").write_text("name: mine\n")
+    small = slicing.make(plan, "other", {"leaves": 1, "spines": 1, "gateways": 0, "servers": 1})
+    export.write(plan, small, out)
+    assert sorted(path.name for path in out.glob("*.clab.yml")) == ["mine.clab.yml", "other.clab.yml"]
+    assert {"clab-lab", "leaf-01", "compute-001"} <= {path.name for path in out.iterdir() if path.is_dir()}
+    assert not (out / "leaf-02").exists()
+
+
+def test_a_vm_with_many_cables_is_noted(tmp_path):
+    plan = load_plan("lab")
+    lab = slicing.make(plan, "lab")
+    done = export.write(plan, lab, tmp_path / "lab.d", Settings(parse_kinds(("sonic-vm",))))
+    assert [note.split()[0] for note in done.notes] == ["leaf-01"]
+    assert export.write(plan, lab, tmp_path / "lab.d").notes == ()
