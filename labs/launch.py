@@ -46,7 +46,7 @@ def launch(
     files: Path | Callable[[Path], object],
     engine: str = "",
     options: Options | None = None,
-    timeout_s: float = 90,
+    timeout_s: float = 180,
     say: Callable[[str], None] = lambda _text: None,
 ) -> Started:
     """Start a lab from a folder with one folder of files a node; it ends with the calling process until `commit`.

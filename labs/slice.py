@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # how many of each kind to take, leaves and spines of each fabric; a kind that is not named is taken whole
 KINDS = ("leaves", "spines", "gateways", "servers")
-# parallel cables between a leaf and a spine; a slice that does not say takes two, because every one of them costs
+# parallel cables between a leaf and a spine; a slice that does not say takes one, because every one of them costs
 # a small machine two BGP and two BFD sessions
-LINKS, _FEW_LINKS = "links", 2
+LINKS, _FEW_LINKS = "links", 1
 COUNTS = (*KINDS, LINKS)
 _EXAMPLE = "--slice leaves=2,spines=2,gateways=2,servers=4"
 
