@@ -61,13 +61,19 @@ def run_round(flows: Sequence[Flow], ask: Ask, places: Places) -> list[Row]:
             _start(pool, number, flow, ask, places, meeting)
             for number, (flow, meeting) in enumerate(zip(flows, meetings, strict=True))
         ]
-        if len(flows) > 1 and ask.scenario == "transfer":
-            started = [
-                Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
-                for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)
+        try:
+            if len(flows) > 1 and ask.scenario == "transfer":
+                started = [
+                    Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
+                    for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)
+                ]
+                start_together(started, ask.deadline_s)
+            return [
+                Row(flow, drive.result(), serve.result()) for flow, (drive, serve) in zip(flows, running, strict=True)
             ]
-            start_together(started, ask.deadline_s)
-        return [Row(flow, drive.result(), serve.result()) for flow, (drive, serve) in zip(flows, running, strict=True)]
+        except BaseException:
+            places.abandon()
+            raise
 
 
 def _driver(flow: Flow, ask: Ask) -> Endpoint:

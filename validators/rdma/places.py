@@ -36,6 +36,9 @@ class Places(Protocol):
     def rdma_device(self, end: Endpoint) -> str:
         """Return the RDMA device of a NIC port, empty when its address decides."""
 
+    def abandon(self) -> None:
+        """End what still runs there, because nobody waits for it any more (Ctrl-C)."""
+
 
 class LabPlaces:
     """The nodes of a running lab; every node is a Linux machine."""
@@ -62,6 +65,11 @@ class LabPlaces:
     def rdma_device(self, end: Endpoint) -> str:
         """Return the lab's name: tenants of a lab may overlap in addresses, and one kernel has all their devices."""
         return f"{end.server}.{end.port}"
+
+    def abandon(self) -> None:
+        """Leave and come back: a lab kills what a connection started when the connection ends."""
+        self.running.close()
+        self.running = type(self.running)(self.running.folder)
 
 
 class SshPlaces:
@@ -98,6 +106,9 @@ class SshPlaces:
         """The address decides: real hosts have one owner per address."""
         del end
         return ""
+
+    def abandon(self) -> None:
+        """Do nothing: Ctrl-C ends the ssh processes as well, and their sessions with them."""
 
 
 def lab_places(name: str, plan: Plan) -> LabPlaces:

@@ -49,6 +49,9 @@ class Here:
     def rdma_device(self, end: Endpoint) -> str:
         return ""
 
+    def abandon(self) -> None:
+        self.left = True
+
 
 def _end(server: str, leaf: str = "leaf-01", tenant: str = "acme", rail: int = 0) -> Endpoint:
     return Endpoint(server, "be0", "127.0.0.1", 400, tenant, "fabric", rail, leaf, "E1/1/1")
@@ -98,6 +101,15 @@ def test_a_flow_that_fails_early_does_not_hold_the_others() -> None:
     rows = _two("192.0.2.1")
     assert rows[0].drive["transfers"] == 3
     assert rows[1].drive["error"]["kind"] == "device"
+
+
+def test_what_runs_is_ended_when_nobody_waits_for_it(monkeypatch) -> None:
+    places = Here()
+    monkeypatch.setattr("validators.rdma.launch.start_together", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    ask = Ask(backend="tcp", groups=((4096, 3),), repeats=1, identity=dict(IDENTITY), deadline_s=3.0)
+    with pytest.raises(KeyboardInterrupt):
+        run_round([sets.Flow(_end("a"), _end("b")), sets.Flow(_end("c"), _end("d"))], ask, places)
+    assert places.left
 
 
 def test_a_restore_counts_all_passes_against_its_deadline() -> None:

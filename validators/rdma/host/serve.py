@@ -22,17 +22,26 @@ _CUT = """
 import subprocess, sys, time
 netdev, after, lasting = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
 time.sleep(after)
-shown = subprocess.run(["ip", "-4", "route", "show", "dev", netdev], capture_output=True, text=True)
-routes = shown.stdout.splitlines()
+def ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, text=True).stdout.splitlines()
+back = []
+for family in ("-4", "-6"):
+    for line in ip(family, "route", "show", "table", "all", "dev", netdev):
+        # the kernel makes those of the addresses again by itself
+        if not {"local", "broadcast", "multicast", "anycast", "kernel"} & set(line.split()):
+            back.append([family, "route", "replace", *line.replace("linkdown", "").split(), "dev", netdev])
+for line in ip("-6", "-o", "address", "show", "dev", netdev, "scope", "global"):
+    back.insert(0, ["-6", "address", "replace", line.split()[3], "dev", netdev])
 try:
-    subprocess.run(["ip", "link", "set", "dev", netdev, "down"])
+    ip("link", "set", "dev", netdev, "down")
     time.sleep(lasting)
 finally:
-    subprocess.run(["ip", "link", "set", "dev", netdev, "up"])
-    for route in routes:
-        subprocess.run(["ip", "route", "replace", *route.split(), "dev", netdev], capture_output=True)
+    ip("link", "set", "dev", netdev, "up")
+    for words in back:
+        ip(*words)
 """
-"""Takes a link down and puts it back with its routes, in a process of its own, so that it always comes back."""
+"""Takes a link down and puts it back, with the routes of all tables and the addresses that the kernel takes away with
+it, in a process of its own, so that it always comes back."""
 
 
 class Server:
