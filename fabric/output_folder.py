@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabric.build import plan_site
 from fabric.files import replace_file
@@ -13,8 +13,10 @@ from fabric.problem import Problem, Severity
 from fabric.summary import as_text, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from fabric.plan import Plan
 
 CABLE_FORMATS = ("connectivity-map", "netbox", "wiring", "labels", "bom", "ports")
 
@@ -24,8 +26,27 @@ class BuiltSite:
     """What `build_output` wrote and found."""
 
     folder: Path
-    text: str
+    plan: Plan
+    ledger: str
+    seconds: float
     findings: tuple[Problem, ...]
+
+    @property
+    def text(self) -> str:
+        """The site on a page, and how its check ended."""
+        end = f"{_verdict(self.findings)}\n{self.folder} is complete ({self.seconds:.1f} s)"
+        return f"{as_text(summarise(self.plan))}\n\n{end}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was written and found as JSON-ready data."""
+        return {
+            "folder": str(self.folder),
+            "failed": self.failed,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "ledger": self.ledger,
+            "seconds": round(self.seconds, 3),
+            "summary": summarise(self.plan),
+        }
 
     @property
     def failed(self) -> bool:
@@ -40,18 +61,21 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     from fabric.interop.formats import write
     from fabric.interop.output import write_files
     from fabric.render.registry import render_site
-    from fabric.render.writer import write_tree
+    from fabric.render.writer import require_ours, write_tree
 
     start = time.perf_counter()
     planned = plan_site(site)
     plan = planned.plan
     folder = out / plan.site
+    rendered = dict(render_site(plan))
+    require_ours(folder / "configs", plan.site)
+    # files whose numbers cannot be kept are not written: the next run could give others
+    note = planned.keep_ledger()
     folder.mkdir(parents=True, exist_ok=True)
     progress(
         f"planned {plan.site}: {len(plan.switches)} switches, {len(plan.servers)} servers, {len(plan.links)} links"
     )
-    rendered = dict(render_site(plan))
-    written = write_tree(folder / "configs", rendered.items())
+    written = write_tree(folder / "configs", rendered.items(), site=plan.site)
     progress(f"rendered {len(rendered)} devices, {len(written.written)} files written, {written.unchanged} unchanged")
     report = check_site(plan, folder=folder / "configs", external=external, problems=planned.problems)
     findings = list(report.problems)
@@ -63,14 +87,11 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     for name in CABLE_FORMATS:
         write_files(write(plan, name), folder / "cables")
     replace_file(folder / "diagram.svg", diagram(plan))
-    note = planned.keep_ledger()
     progress(f"cable files and diagram written; {note}")
-    seconds = time.perf_counter() - start
-    text = f"{as_text(summarise(plan))}\n\n{_verdict(findings)}\n{folder} is complete ({seconds:.1f} s)"
-    return BuiltSite(folder, text, tuple(findings))
+    return BuiltSite(folder, plan, note, time.perf_counter() - start, tuple(findings))
 
 
-def _verdict(findings: list[Problem]) -> str:
+def _verdict(findings: Sequence[Problem]) -> str:
     counts = {severity: sum(f.severity is severity for f in findings) for severity in Severity}
     parts = ", ".join(f"{n} {severity.value}" for severity, n in counts.items() if n)
     return f"findings: {parts or 'none'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fabric.analysis.facts import Facts
 from fabric.analysis.rendered import Rendered
 from fabric.analysis.rule import Rule, all_rules
-from fabric.problem import CouldNotRunError, InputError, Problem, Severity
+from fabric.problem import InputError, Problem, Severity
 from fabric.tiers import require_two_tiers
 
 if TYPE_CHECKING:
@@ -87,15 +87,16 @@ def check_site(
 ) -> CheckReport:
     """Check a plan's rendered files; `problems` are those that planning already found.
 
-    Raises CouldNotRunError when `folder` holds no device of the plan, and for three tiers.
+    A folder that holds no device of the plan gives a report of 0 devices. Raises CouldNotRunError for three tiers.
     """
     require_two_tiers(plan, "checking")
     wanted = list(ids)
+    if folder and not any(path.is_dir() for path in folder.iterdir()):
+        return CheckReport(tuple(problems), (), 0, 0, {}, {})
     rendered = Rendered.from_folder(folder) if folder else rendered_site(plan)
     devices = [name for name in plan.kind_of if name in rendered.files]
     if folder and not devices:
-        message = f"{folder} holds none of the {len(plan.kind_of)} devices of site {plan.site}"
-        raise CouldNotRunError(message)
+        return CheckReport(tuple(problems), (), 0, 0, {}, {})
     found = run_rules(plan, rendered, wanted)
     asked: dict[str, int] = {}
     skipped: dict[str, str] = {}

@@ -5,16 +5,23 @@ Exit codes: 0 pass, 1 a check failed or things differ, 2 input error, 3 could no
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fabric import __version__
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fabric.problem import Problem
 
 _VERBS = Path(__file__).parent / "verbs"
 
@@ -65,16 +72,12 @@ def main(argv: list[str] | None = None) -> None:
 def _run(argv: list[str] | None) -> int:
     from fabric.problem import CouldNotRunError, InputError
 
+    _open_missing_streams()
     try:
         result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
-        from fabric.cli.output import print_json, print_problems
-
-        print_problems(error.problems)
-        if _wants_json(sys.argv[1:] if argv is None else argv):
-            print_json({"problems": [problem.to_dict() for problem in error.problems]})
-        return EXIT_INPUT
+        return _refuse(error.problems, argv)
     except CouldNotRunError as error:
         click.echo(f"kvfabric: could not run: {error}", err=True)
         return EXIT_COULD_NOT_RUN
@@ -87,13 +90,59 @@ def _run(argv: list[str] | None) -> int:
         error.show()
         return EXIT_INPUT
     except BrokenPipeError:
-        # the reader (head, less) has left: not an error, but Python must not try to flush again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # the reader (head, less) has left: not an error
+        _silence_stdout()
         return 0
     except OSError as error:
-        click.echo(f"kvfabric: {error.filename or ''}: {error.strerror or error}", err=True)
-        return EXIT_INPUT
+        from fabric.problem import Problem
+
+        name = str(error.filename or "output")
+        rule = f"file.{errno.errorcode.get(error.errno or 0, 'error').lower()}"
+        fix = _FIXES.get(error.errno or 0, "check the path and its rights")
+        if not error.filename:  # stdout itself: what it still holds must not be tried again at exit
+            _silence_stdout()
+        return _refuse((Problem(rule, name, str(error.strerror or error), fix),), argv)
     return result if isinstance(result, int) else 0
+
+
+_ELSEWHERE = "check the rights of the file and its folder, or choose another place"
+_FIXES = {
+    errno.EACCES: _ELSEWHERE,
+    errno.EPERM: _ELSEWHERE,
+    errno.EROFS: "this file system can only be read: choose another place",
+    errno.ENOSPC: "make room on the disk, or choose another",
+    errno.ENOENT: "check the path: its folder must be there",
+    errno.ENOTDIR: "a part of the path is a file: name a folder",
+    errno.EEXIST: "a file of that name is in the way: name another",
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENAMETOOLONG: "shorten the name",
+}
+
+
+def _refuse(problems: Sequence[Problem], argv: list[str] | None) -> int:
+    from fabric.cli.output import print_json, print_problems
+
+    print_problems(problems)
+    if _wants_json(sys.argv[1:] if argv is None else argv):
+        print_json({"problems": [problem.to_dict() for problem in problems]})
+    return EXIT_INPUT
+
+
+def _silence_stdout() -> None:
+    """Python must not try to flush again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_missing_streams() -> None:
+    """Give streams that the caller closed (`>&-`) to the null device: a file opened later would get their number."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
 def _wants_json(argv: list[str]) -> bool:

@@ -58,6 +58,9 @@ def find_site(name: str) -> Path:
 
     Raises InputError when it is neither, naming what is close.
     """
+    if not name.strip():
+        fix = "name a site, or `.` for the inventory in this folder"
+        raise InputError([Problem("inventory.not-found", "site ''", "the name is empty", fix)])
     path = Path(name).expanduser()
     if path.exists():
         return path

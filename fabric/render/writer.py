@@ -52,13 +52,13 @@ class FileDiff:
         return f"{self.device}/{self.name}"
 
 
-def write_tree(out: Path, rendered: Rendered, *, whole: bool = True) -> Written:
+def write_tree(out: Path, rendered: Rendered, *, whole: bool = True, site: str = "") -> Written:
     """Write each device's files below `out/<device>/`; files that already have the text are not touched.
 
     Every file appears at once (temporary file, then rename). `whole` says that `rendered` is the whole site, so that
-    what is left over from earlier runs can be told. Raises InputError when `out` has content that is not ours.
+    what is left over from earlier runs can be told; `site` is remembered. Raises InputError as `require_ours` does.
     """
-    earlier = _open_folder(out)
+    earlier = _open_folder(out, site)
     written: list[str] = []
     unchanged = 0
     now: dict[str, list[str]] = {}
@@ -75,12 +75,46 @@ def write_tree(out: Path, rendered: Rendered, *, whole: bool = True) -> Written:
                 unchanged += 1
     stale = _left_over(out, earlier, now) if whole else {}
     manifest = {**stale, **now, **_union(stale, now)} if whole else {**earlier, **now}
-    _write(out / MARKER, _manifest_text(manifest))
+    _write(out / MARKER, _manifest_text(manifest, site))
     return Written(tuple(written), unchanged, tuple(f"{d}/{n}" for d, names in stale.items() for n in names))
 
 
-def diff_tree(out: Path, rendered: Rendered, *, whole: bool = True) -> list[FileDiff]:
-    """Return how `rendered` differs from the files below `out`, without writing; empty when nothing would change."""
+def require_ours(out: Path, site: str = "") -> None:
+    """Raise InputError when `out` cannot be written: a file, content that is not ours, or another site's files."""
+    if out.is_file():
+        raise InputError([Problem("render.not-a-folder", str(out), "is a file", "name a folder for --out")])
+    if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
+        text = f"has files that kvfabric did not write (it has no {MARKER})"
+        raise InputError([Problem("render.foreign-folder", str(out), text, "name an empty or new folder for --out")])
+    other = _site_of(out)
+    if site and other and other != site:
+        text = f"holds the files of site {other}, not of {site}"
+        fix = f"name another folder, or delete {out} when {other} is gone"
+        raise InputError([Problem("render.other-site", str(out), text, fix)])
+
+
+def summary_of(differences: Iterable[FileDiff]) -> list[str]:
+    """Return a line for each device that differs: its files by state, and how many lines come and go."""
+    by_device: dict[str, list[FileDiff]] = {}
+    for difference in differences:
+        by_device.setdefault(difference.device, []).append(difference)
+    lines = []
+    for device, found in by_device.items():
+        counts = {state: sum(d.state == state for d in found) for state in ("added", "changed", "removed")}
+        states = [f"{n} {state}" for state, n in counts.items() if n]
+        body = [line for d in found for line in d.lines if not line.startswith(("+++", "---"))]
+        plus, minus = (sum(line.startswith(sign) for line in body) for sign in "+-")
+        lines.append(f"{device}: {', '.join(states)} (+{plus} -{minus} lines)")
+    return lines
+
+
+def diff_tree(out: Path, rendered: Rendered, *, whole: bool = True, site: str = "") -> list[FileDiff]:
+    """Return how `rendered` differs from the files below `out`, without writing; empty when nothing would change.
+
+    Raises InputError when the folder holds another site's files.
+    """
+    if out.is_dir() and (out / MARKER).is_file():
+        require_ours(out, site)
     earlier = _read_manifest(out)
     found: list[FileDiff] = []
     now: dict[str, list[str]] = {}
@@ -105,17 +139,13 @@ def _difference(device: str, name: str, old: str | None, new: str | None) -> Fil
     return FileDiff(device, name, state, tuple(lines))
 
 
-def _open_folder(out: Path) -> dict[str, list[str]]:
+def _open_folder(out: Path, site: str) -> dict[str, list[str]]:
     """Make the folder, or check that it is empty or ours; return its manifest."""
-    if out.is_file():
-        raise InputError([Problem("render.not-a-folder", str(out), "is a file", "name a folder for --out")])
-    if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
-        text = f"has files that kvfabric did not write (it has no {MARKER})"
-        raise InputError([Problem("render.foreign-folder", str(out), text, "name an empty or new folder for --out")])
+    require_ours(out, site)
     out.mkdir(parents=True, exist_ok=True)
     if not (out / MARKER).is_file():
         # before anything else, so that a run that is cut short leaves a folder that the next one may use
-        _write(out / MARKER, _manifest_text({}))
+        _write(out / MARKER, _manifest_text({}, site))
     return _read_manifest(out)
 
 
@@ -132,9 +162,19 @@ def _read_manifest(out: Path) -> dict[str, list[str]]:
         ) from error
 
 
-def _manifest_text(files: dict[str, list[str]]) -> str:
+def _site_of(out: Path) -> str:
+    """The site that a folder's manifest names, empty for none (an older manifest, a folder without one)."""
+    try:
+        data = json.loads((out / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    site = data.get("site", "") if isinstance(data, dict) else ""
+    return site if isinstance(site, str) else ""
+
+
+def _manifest_text(files: dict[str, list[str]], site: str) -> str:
     ordered = {device: sorted(files[device]) for device in sorted(files)}
-    return json.dumps({"writer": "kvfabric render", "files": ordered}, indent=1) + "\n"
+    return json.dumps({"writer": "kvfabric render", "site": site, "files": ordered}, indent=1) + "\n"
 
 
 def _left_over(out: Path, earlier: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from fabric.cli.paths import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _EPILOG = """\b
 Examples:
@@ -38,7 +43,7 @@ class _FormatType(click.ParamType[str]):
     help="connectivity-map, ocp12, netbox, wiring, wiring-gateways, labels, bom or ports.",
 )
 @click.option("--fabric", "fabrics", multiple=True, help="Only this fabric; may be given more than once.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write to; default: stdout.")
+@click.option("--out", type=Folder(), help="Folder to write to; default: stdout.")
 def command(site: str, form: str, fabrics: tuple[str, ...], out: Path | None) -> None:
     """Write the cable map, NetBox cables, Hedgehog wiring, labels, bill of materials or port list of SITE."""
     from fabric.build import load_plan

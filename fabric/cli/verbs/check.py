@@ -61,6 +61,9 @@ def command(
             click.echo(f"  {name}: {count} files")
         for name, reason in report.skipped.items():
             click.echo(f"  {name}: skipped, {reason}")
+    if folder and not report.devices:
+        here = f"{folder} holds none of the {len(planned.plan.kind_of)} devices of site {planned.plan.site}"
+        click.echo(f"nothing was checked: {here}; name the folder that `render --out` wrote", err=True)
     if not report.devices or not report.rules:
         return EXIT_NOTHING_RAN
     if external and not report.asked and not report.errors:

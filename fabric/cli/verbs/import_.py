@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from fabric.cli.paths import Folder
+
 _EPILOG = """\b
 Examples:
   kvfabric import topology-map.yaml --out sites/opg-64
@@ -16,7 +18,7 @@ Examples:
 
 @click.command("import", epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the new site.")
+@click.option("--out", required=True, type=Folder(), help="Folder of the new site.")
 @click.option("--name", help="Name of the site; default: the folder's name.")
 @click.option("--force", is_flag=True, help="Write over an inventory that is already there.")
 def command(files: tuple[Path, ...], out: Path, name: str | None, force: bool) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from fabric.cli.paths import Folder
+
 
 @click.command(
     epilog="""\b
@@ -22,7 +24,7 @@ Examples:
 )
 @click.option("--compute-only", is_flag=True, help="No storage servers, border leaves and gateways.")
 @click.option("--management", is_flag=True, help="Add the out-of-band network.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write; default: ./NAME")
+@click.option("--out", type=Folder(), help="Folder to write; default: ./NAME")
 def command(
     name: str, size: str, profile: str, placement: str, compute_only: bool, management: bool, out: Path | None
 ) -> None:

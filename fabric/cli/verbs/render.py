@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.output import print_json
+from fabric.cli.paths import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
 @click.argument("site")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder to write, DIR/<device>/<file>.")
+@click.option("--out", required=True, type=Folder(), help="Folder to write, DIR/<device>/<file>.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change. Exit 0: nothing, 1: something.")
 @click.option("--limit", metavar="DEVICE,...", help="Only these devices.")
 @click.option("--target", metavar="NAME", help="Use this target where it can render a device, e.g. frr for switches.")
@@ -31,22 +35,29 @@ def command(
     """
     from fabric.build import plan_site
     from fabric.render.registry import render_site
-    from fabric.render.writer import diff_tree, write_tree
+    from fabric.render.writer import diff_tree, require_ours, summary_of, write_tree
 
     names = [name.strip() for name in limit.split(",") if name.strip()] if limit is not None else None
+    if names == []:
+        message = "--limit names no device: leave it out for all"
+        raise click.UsageError(message)
     planned = plan_site(site)
     rendered = render_site(planned.plan, names, target)
     if diff:
-        differences = diff_tree(out, rendered, whole=names is None)
+        differences = diff_tree(out, rendered, whole=names is None, site=planned.plan.site)
         if form == "json":
             print_json([{"path": d.path, "state": d.state, "lines": d.lines} for d in differences])
         else:
             for difference in differences:
                 click.echo("\n".join(difference.lines))
+            for line in summary_of(differences):
+                click.echo(line, err=True)
         ctx.exit(EXIT_FAILED if differences else EXIT_PASS)
-    done = write_tree(out, rendered, whole=names is None)
-    # what was rendered must keep its numbers, or the next run could give others
+    require_ours(out, planned.plan.site)
+    texts = list(rendered)
+    # what is rendered must keep its numbers, or the next run could give others: files nobody can keep are not written
     click.echo(planned.keep_ledger(), err=True)
+    done = write_tree(out, texts, whole=names is None, site=planned.plan.site)
     if form == "json":
         print_json({"written": done.written, "unchanged": done.unchanged, "stale": done.stale})
     else:

@@ -109,7 +109,7 @@ def tenant_card(plan: Plan, tenant: Tenant) -> Card:
         "imports": list(tenant.imports),
         "peers": list(tenant.peers) or "none: default deny",
         "service": "yes: reached by its peers, no way between them" if tenant.service else None,
-        "subnets": [f"{s.prefix} ({s.name}, {s.fabric})" for s in tenant.subnets],
+        "subnets": [f"{s.prefix} ({', '.join(dict.fromkeys((s.name, s.fabric)))})" for s in tenant.subnets],
         "switches": where,
         "gateways": [g.name for g in plan.gateways.values() if tenant.name in g.tenants],
     }

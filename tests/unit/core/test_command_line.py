@@ -1,0 +1,143 @@
+"""The command line at its edges: closed streams, full disks, empty names, folders that are not ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fabric.cli.output import print_json
+from fabric.resources import data_folder
+from tests.conftest import run_cli
+
+pytestmark = pytest.mark.unit
+
+_COMMAND = f"{sys.executable} -c 'from fabric.cli.main import main; main()'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "redirect", "code"),
+    [
+        ("plan xoc-64 --format json", ">&-", 0),
+        ("plan xoc-64", "2>&-", 0),
+        ("plan xoc-64", ">&- 2>&-", 0),
+        ("plan nowhere", "2>&-", 2),
+        ("plan xoc-64 --format json", "| head -c 10 >/dev/null; exit ${PIPESTATUS[0]}", 0),
+    ],
+)
+def test_closed_streams_give_no_traceback(arguments: str, redirect: str, code: int) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{_COMMAND} {arguments} {redirect}"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
+def test_a_full_disk_is_said_once_with_a_fix() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{_COMMAND} plan xoc-64 > /dev/full"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "No space left" in done.stderr
+    assert "fix:" in done.stderr
+
+
+def test_json_has_no_nan() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        print_json({"x": float("nan")})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", ""),
+        ("render", "lab", "--out", ""),
+        ("render", "lab", "--out", " "),
+        ("build", "lab", "--out", ""),
+        ("new", "berlin", "--size", "xoc-64", "--out", ""),
+        ("cables", "lab", "--out", ""),
+        ("render", "lab", "--out", "out", "--limit", ","),
+        ("render", "lab", "--out", "out", "--limit", ""),
+    ],
+)
+def test_empty_names_are_refused_and_write_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = run_cli(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(Path(__file__).resolve().parents[3])})
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_sites_folder_is_refused(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    assert run_cli("render", "lab", "--out", out, "--limit", "leaf-01").returncode == 0
+    for more in ((), ("--diff",)):
+        done = run_cli("render", "xoc-64", "--out", out, *more)
+        assert done.returncode == 2
+        assert "render.other-site" in done.stderr
+    assert not (tmp_path / "out" / "be-leaf-01").exists()
+
+
+def test_diff_ends_with_a_line_a_device(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    run_cli("render", "lab", "--out", out, "--limit", "leaf-01,spine-01")
+    (tmp_path / "out/leaf-01/frr.conf").write_text("hostname other\n")
+    (tmp_path / "out/spine-01/frr.conf").unlink()
+    done = run_cli("render", "lab", "--out", out, "--limit", "leaf-01,spine-01", "--diff")
+    assert done.returncode == 1
+    leaf, spine = done.stderr.splitlines()
+    assert leaf.startswith("leaf-01: 1 changed (+")
+    assert leaf.endswith("-1 lines)")
+    assert spine.startswith("spine-01: 1 added (+")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes where nobody may")
+def test_a_folder_that_cannot_be_written_names_a_fix(tmp_path: Path) -> None:
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    done = run_cli("render", "lab", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "fix:" in done.stderr
+
+
+def test_configurations_are_not_written_when_the_ledger_cannot_be(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    for name in ("site.yaml", "tenants.yaml"):
+        (site / name).write_text((data_folder("inventories") / "lab" / name).read_text())
+    (site / "ledger.json").symlink_to(tmp_path / "gone" / "ledger.json")
+    broken = (
+        "from fabric.build import PlannedSite\n"
+        "def no(self): raise PermissionError(13, 'Permission denied', str(self.ledger_path))\n"
+        "PlannedSite.save_ledger = no\n"
+        "from fabric.cli.main import main; main()"
+    )
+    for verb in (
+        ("render", str(site), "--out", str(tmp_path / "out")),
+        ("build", str(site), "--out", str(tmp_path / "out")),
+    ):
+        done = subprocess.run([sys.executable, "-c", broken, *verb], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "Permission denied" in done.stderr
+        assert "fix:" in done.stderr
+        assert not list(tmp_path.glob("out/**/config_db.json"))
+
+
+def test_build_as_json(tmp_path: Path) -> None:
+    done = run_cli("build", "lab", "--out", str(tmp_path), "--format", "json")
+    assert done.returncode == 0
+    data = json.loads(done.stdout)
+    assert data["failed"] is False
+    assert Path(data["folder"], "configs").is_dir()
+    assert data["summary"]
+
+
+def test_nothing_checked_is_code_four(tmp_path: Path) -> None:
+    done = run_cli("check", "lab", "--from", str(tmp_path))
+    assert done.returncode == 4
+    assert "nothing was checked" in done.stderr
