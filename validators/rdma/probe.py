@@ -109,7 +109,7 @@ def results(plan: Plan, observations: dict[str, Any], limits: Limits) -> list[Re
         rows += mine
         found += [judge(plan, row, wanted(plan, row.flow.reader.fabric, one["class"]), limits, test_id) for row in mine]
         hops += judge_counters(plan, question.kind, one["class"], mine, one["counters"])
-    whole = [judge_whole(question, ask, rows, found, test_id)] if len(rows) > 1 else []
+    whole = [judge_whole(question, ask, rows, found, test_id, observations["physical"])] if len(rows) > 1 else []
     return [*found, *hops, *whole]
 
 

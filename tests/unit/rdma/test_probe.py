@@ -95,6 +95,10 @@ def test_flows_of_a_round_start_together_and_leave_no_file() -> None:
     assert whole.state is State.PASS, whole.text
     rows[1].drive["late_s"] = 60.0
     assert judge_whole(Question("bisection"), Ask(), rows, [], "").state is State.ERROR
+    passed = [judge(None, row, None, Limits()) for row in rows]
+    in_lab = judge_whole(Question("bisection"), Ask(), rows, passed, "", physical=False)
+    assert in_lab.state is State.PASS
+    assert "did not run together" in in_lab.text
 
 
 def test_a_flow_that_fails_early_does_not_hold_the_others() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from validators.rdma.host.backend import BackendMissingError, DeviceError, TransferError
 from validators.rdma.host.channel import ChannelError
 from validators.rdma.host.drive import drive
+from validators.rdma.host.meeting import leave
 from validators.rdma.host.scenarios import SCENARIOS
 from validators.rdma.host.serve import serve
 
@@ -78,7 +79,11 @@ def _error(kind: str, text: str) -> dict[str, Any]:
 def main() -> None:
     """Read one request, write one row."""
     request = json.loads(sys.stdin.buffer.read())
-    sys.stdout.write(json.dumps(supervised(request)) + "\n")
+    try:
+        row = supervised(request)
+    finally:
+        leave(request.get("meeting", ""))
+    sys.stdout.write(json.dumps(row) + "\n")
     sys.stdout.flush()
 
 

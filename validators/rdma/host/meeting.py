@@ -22,17 +22,19 @@ def wait_for_start(meeting: str, deadline_s: float) -> float:
     """
     if not meeting:
         return 0.0
-    ready, start = Path(meeting + READY), Path(meeting + START)
-    try:
-        ready.touch()
-        start_at = _start_of(start, deadline_s)
-        left = start_at - time.time()
-        if left > 0:
-            time.sleep(left)
-        return max(0.0, time.time() - start_at)
-    finally:
-        ready.unlink(missing_ok=True)
-        start.unlink(missing_ok=True)
+    Path(meeting + READY).touch()
+    start_at = _start_of(Path(meeting + START), deadline_s)
+    left = start_at - time.time()
+    if left > 0:
+        time.sleep(left)
+    return max(0.0, time.time() - start_at)
+
+
+def leave(meeting: str) -> None:
+    """Remove the files of a meeting; called by who watches over the flow, as the flow itself may have been killed."""
+    if meeting:
+        for end in (READY, START, START + ".new"):
+            Path(meeting + end).unlink(missing_ok=True)
 
 
 def _start_of(path: Path, deadline_s: float) -> float:
