@@ -63,7 +63,7 @@ sysctls() {
     set +f
     IFS=$old
     case $key in
-      net/core/* | net/bridge/* | net/netfilter/nf_conntrack_max | net/netfilter/nf_conntrack_buckets) continue ;;
+      net/core/* | net/netfilter/nf_conntrack_max | net/netfilter/nf_conntrack_buckets) continue ;;
       net/ipv[46]/neigh/default/gc_thresh*) continue ;;
       net/*) ;;
       *) continue ;;

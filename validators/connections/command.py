@@ -57,6 +57,12 @@ class Testers:
     def _start(self, name: str, host: Host) -> AgentProcess:
         return self._stack.enter_context(AgentProcess(name, host=host))
 
+    def slow_down(self, wait_s: float, rest_s: float) -> None:
+        """Wait longer for a packet, and let agents sleep between two looks: in a lab all share one CPU."""
+        self.wait_s = wait_s
+        for agent in (self.inside, self.outside):
+            agent.call("rest", seconds=rest_s)
+
     def __enter__(self) -> Testers:
         return self
 
@@ -90,7 +96,7 @@ def probe_nat(target: Target, testers: Testers) -> Result:
     return nat_judge.judge(target.subject, seen, target.exposed(), labels=target.labels)
 
 
-def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0) -> Result:
+def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0, per_s: float = 2000.0) -> Result:
     """Measure the idle truth table; a masquerade exposure starts inside, a port forward outside at its own ports."""
     declared = target.idle()
     if not declared:
@@ -102,13 +108,13 @@ def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0) -> Resul
     ages = {kind: idle_judge.ages_around(rendered[kind]) for kind in KINDS if kind in declared}
     inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
     if target.exposure.mode == "masquerade":
-        spec = IdleSpec(inside, outside, ages, target.idle_ports())
+        spec = IdleSpec(inside, outside, ages, target.idle_ports(), per_s=per_s)
         rows = idle_pass(testers.inside, testers.outside, spec)
     else:
         ports = {port.protocol: port.public_port for port in target.exposure.ports}
         kinds = {kind: ports[kind.split("-")[0]] for kind in ages if kind.split("-")[0] in ports}
         public = target.ends((inside, inside), (outside, outside)).public
-        spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds)
+        spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds, per_s=per_s)
         rows = idle_pass(testers.outside, testers.inside, spec)
     return idle_judge.judge(target.subject, rows, declared, rendered=rendered, labels=target.labels)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # what nftables does with an ICMP error through a stateless pair: the quoted packet stays as it is
 _STATELESS = {f"ICMP {name}": "inner packet not translated" for name in ("port-unreachable", "too-big", "ttl-exceeded")}
+# hosts of a tenant may call a forward of their own tenant (docs/gateway.md)
+_PROMISED = {"static": _STATELESS, "portForward": {"hairpin": "yes"}}
 _EPHEMERAL = (1024, 65000)
 
 
@@ -49,8 +51,7 @@ class Target:
 
     def exposed(self, gateway: str = "") -> Exposed:
         """Return what the NAT judge needs."""
-        expected = _STATELESS if self.exposure.mode == "static" else {}
-        return Exposed(self.exposure.mode, self.pool(gateway), expected)
+        return Exposed(self.exposure.mode, self.pool(gateway), _PROMISED.get(self.exposure.mode, {}))
 
     def idle(self) -> dict[str, float]:
         """Return the declared idle truth table in seconds; empty for static, which keeps no state."""

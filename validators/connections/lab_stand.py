@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
@@ -28,6 +29,7 @@ INTERFACE, NEXT_HOP = "kvprobe0", "169.254.77.1"
 OUTSIDE = ipaddress.IPv4Network("198.18.0.0/24")  # RFC 2544: testers; the edge's default route leads to it
 _TABLE = 777
 _BLOCK_LENGTH = 28
+_PATIENCE_S = 120.0  # a lab on a busy machine
 
 # rules: what is for the stand's addresses goes to the agent even when they are the kernel's own
 _UP = """
@@ -42,6 +44,8 @@ for pair in {pairs}; do ip rule add pref 1 from ${{pair%,*}} to ${{pair#*,}} loo
 ip rule add pref 2 lookup local
 ip rule del pref 0
 echo 1 > /proc/sys/net/ipv4/ip_forward
+# the agent alone takes what comes out at its end: the kernel would send it round again until its TTL is used up
+echo 0 > /proc/sys/net/ipv4/conf/kvprobe0/forwarding
 """
 _DOWN = """
 if [ -e /run/kvprobe-forward ]; then
@@ -169,13 +173,13 @@ class Stand:
         for agent in self._agents.values():
             agent.close()
         self._agents.clear()
-        steps: list[tuple[Any, tuple[Any, ...]]] = [(self._route, (block,)) for block in self._blocks]
-        steps += [(self._run, (node, _DOWN.format(table=_TABLE))) for node in self._nodes]
-        for step, arguments in steps:
+        steps = [(f"routes to {block.prefix}", partial(self._route, block)) for block in self._blocks]
+        steps += [(node, partial(self._run, node, _DOWN.format(table=_TABLE))) for node in self._nodes]
+        for what, step in steps:
             try:
-                step(*arguments)
-            except (CouldNotRunError, TimeoutError) as error:
-                problems.append(str(error))
+                step()
+            except CouldNotRunError as error:
+                problems.append(f"{what}: {error}")
         self._nodes, self._blocks = [], []
         if problems:
             raise CouldNotRunError(f"the tester's stand could not be taken back: {'; '.join(problems)}")
@@ -183,8 +187,13 @@ class Stand:
     def __enter__(self) -> Stand:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except CouldNotRunError as problem:
+            if error is None:
+                raise
+            error.add_note(str(problem))  # what went wrong first is what a person must hear of
 
     def _set_up(self, node: str, prefixes: list[str]) -> None:
         self._nodes.append(node)
@@ -204,19 +213,25 @@ class Stand:
     def _route(self, block: Block, *, add: bool = False) -> None:
         for leaf, vrf, hop in block.hops:
             route = f"{'' if add else 'no '}ip route {block.prefix} {hop}"
-            self.lab.run(leaf, ["vtysh", "-c", "configure terminal", "-c", f"vrf {vrf}", "-c", route]).check()
+            self._call(leaf, ["vtysh", "-c", "configure terminal", "-c", f"vrf {vrf}", "-c", route])
 
-    def _wait_for(self, block: Block, timeout_s: float = 30) -> None:
+    def _wait_for(self, block: Block, timeout_s: float = 60) -> None:
         """Wait until every gateway of the tenant in the lab knows the way to the block."""
         nodes, tenant = self.lab.lab, self.plan.tenants[block.tenant]
         missing = [g.name for g in self.plan.gateways.values() if block.tenant in g.tenants and nodes.has(g.name)]
         deadline = time.monotonic() + timeout_s
         while missing:
             words = ["ip", "route", "show", "vrf", tenant.vrf, block.prefix]
-            missing = [name for name in missing if not self.lab.run(name, words).out.strip()]
+            missing = [name for name in missing if not self._call(name, words).strip()]
             if missing and time.monotonic() > deadline:
                 raise CouldNotRunError(f"no route to the tester's block {block.prefix} on {', '.join(missing)}")
             time.sleep(0.3 if missing else 0)
 
     def _run(self, node: str, script: str) -> None:
-        self.lab.run(node, ["sh", "-c", script]).check()
+        self._call(node, ["sh", "-c", script])
+
+    def _call(self, node: str, argv: list[str]) -> str:
+        try:
+            return str(self.lab.run(node, argv, timeout_s=_PATIENCE_S).check().out)
+        except TimeoutError:
+            raise CouldNotRunError(f"{argv[0]} in {node} said nothing for {_PATIENCE_S:g} s") from None

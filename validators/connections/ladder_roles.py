@@ -32,6 +32,7 @@ class Role:
     def __init__(self, engine: Engine, rest_s: float = 0.0005) -> None:
         """Start polling."""
         self.engine, self._rest = engine, rest_s
+        self._pause, self._last = 0.0, time.monotonic()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._error = ""
@@ -59,6 +60,8 @@ class Role:
         while not self._stop.is_set():
             try:
                 with self._lock:
+                    now = time.monotonic()
+                    self._pause, self._last = max(self._pause, now - self._last), now
                     self.engine.poll()
             except (OSError, RuntimeError, ValueError) as error:
                 self._error = f"{type(error).__name__}: {error}"
@@ -72,9 +75,12 @@ class Role:
             msg = f"no command {what!r} here"
             raise ValueError(msg)
         with self._lock:
-            if isinstance(self.engine, (Initiator, Responder)):
-                return asdict(command(args["rate_per_s"], self.engine.poll))
-            return command(**args)
+            try:
+                if isinstance(self.engine, (Initiator, Responder)):
+                    return asdict(command(args["rate_per_s"], self.engine.poll))
+                return command(**args)
+            finally:
+                self._last = time.monotonic()  # a command polls by itself
 
     def stop(self) -> dict[str, Any]:
         """Stop and return the engine's report; raises RuntimeError if it had failed on the way."""
@@ -83,7 +89,8 @@ class Role:
         if self._error:
             raise RuntimeError(self._error)
         self.engine.poll()
-        return self.engine.report()
+        # a host that did not let the role run for this long may have lost or delayed what it then blames others for
+        return {**self.engine.report(), "pause_s": round(self._pause, 3)}
 
 
 def _ladder_side(kind: str, port: Port, spec: StepSpec) -> Initiator | Responder:

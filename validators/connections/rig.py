@@ -78,11 +78,12 @@ table ip site {{
   }}
   chain arrives {{
     type nat hook prerouting priority dstnat; policy accept;
-    iifname "outside" ip daddr 203.0.113.{forward} dnat ip addr . port to meta l4proto . th dport map @forwards
+    ip daddr 203.0.113.{forward} dnat ip addr . port to meta l4proto . th dport map @forwards
   }}
   chain leaves {{
     type nat hook postrouting priority srcnat; policy accept;
     oifname "outside" ip saddr 10.1.0.0/16 snat to 203.0.113.{first}-203.0.113.{last} persistent
+    oifname "inside" ip saddr 10.1.0.0/16 ct status dnat snat to 203.0.113.{first}
   }}
   set drained {{
     type ifname
@@ -96,7 +97,7 @@ table ip site {{
     iifname @drained ct state new counter name refused-new drop
     ct state invalid drop
     iifname "inside" oifname "outside" accept
-    iifname "outside" ct status dnat accept
+    ct status dnat accept
   }}
 }}
 """

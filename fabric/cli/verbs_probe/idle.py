@@ -13,11 +13,10 @@ from fabric.cli.gateway_options import gateway_options, run_gateway_probe
 @gateway_options
 @click.option(
     "--scale",
-    default=0.0,
     type=click.FloatRange(0.001, 1),
     help="Timers are rendered at; default: 1, in a lab such that the longest is 12 s.",
 )
-def command(scale: float, **asked: Any) -> int:
+def command(scale: float | None, **asked: Any) -> int:
     """Measure every idle timer of an exposure in one pass, by protocol and state, to 0.5 s or better.
 
     \b
@@ -31,4 +30,4 @@ def command(scale: float, **asked: Any) -> int:
     from validators.connections.in_lab import run_idle
 
     probe = partial(probe_idle, scale=scale or 1.0)
-    return run_gateway_probe(probe, partial(run_idle, scale=scale), asked)
+    return run_gateway_probe(probe, partial(run_idle, scale=scale or 0.0), asked)

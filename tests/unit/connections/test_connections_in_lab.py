@@ -13,8 +13,9 @@ from fabric.problem import CouldNotRunError, InputError
 from fabric.render import gateway
 from labs import model
 from labs import slice as slicing
-from validators.connections import in_lab, lab_stand
+from validators.connections import idle_judge, in_lab, lab_stand
 from validators.connections.from_plan import targets
+from validators.connections.idle_judge import IdleRow
 from validators.results import State
 
 pytestmark = pytest.mark.unit
@@ -87,3 +88,15 @@ def test_only_timers_are_shortened(plan: Plan) -> None:
 def test_a_scaled_timer_is_whole_and_long_enough_to_set_up_a_flow() -> None:
     assert [scaled(seconds, 0.1) for seconds in (120, 10, 5)] == [12, 2, 2]
     assert scaled(7200, 1) == 7200
+
+
+def test_a_row_that_one_pass_could_not_decide_is_decided_by_another() -> None:
+    slow = IdleRow("dns", 0.0, 0.5, 9, 0, 0, 0, 0, pause_s=3.0)
+    good, bad = IdleRow("dns", 1.9, 2.1, 9, 0, 0, 0, 0), IdleRow("dns", 4.9, 5.1, 9, 0, 0, 0, 0)
+    judged = [idle_judge.judge("gw", [row], {"dns": 10.0}, rendered={"dns": 2.0}) for row in (slow, good, bad)]
+    assert [result.state for result in judged] == [State.UNKNOWN, State.PASS, State.FAIL]
+    assert "tester-limited" in judged[0].parts[0].text
+    assert idle_judge.decided(judged[0], judged[1]).state is State.PASS
+    assert idle_judge.decided(judged[1], judged[0]).state is State.PASS
+    assert idle_judge.decided(judged[0], judged[2]).state is State.FAIL
+    assert "shortened" in judged[1].text
