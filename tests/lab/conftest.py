@@ -13,7 +13,7 @@ import pytest
 
 from fabric.problem import CouldNotRunError
 from labs import engines, site
-from labs.client import Running
+from labs.client import Running, attach
 
 
 @pytest.hookimpl(wrapper=True)
@@ -30,7 +30,14 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """The running lab site; whoever runs tests at the same time has another folder of labs."""
+    """The running lab site: the one of `kvfabric lab run lab -- pytest tests/lab`, else one of our own.
+
+    Whoever runs tests at the same time has another folder of labs.
+    """
+    if (name := os.environ.get("KVFABRIC_LAB", "required")) != "required":
+        with attach(name) as running:
+            yield running
+        return
     folder = Path(f"/run/kvfabric-test-{os.getpid()}") if os.geteuid() == 0 else tmp_path_factory.mktemp("lab")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KVFABRIC_LAB_STATE", str(folder))

@@ -16,15 +16,16 @@ from tests.lab.traffic import SPRAY, ask, packets_in, ping, serving
 
 pytestmark = pytest.mark.lab
 
-ACME_FAR, GLOBEX_NEAR, STORAGE, INTERNET = "10.1.0.17", "10.1.0.1", "10.250.0.1", "198.51.100.1"
+# ports on leaf-01 (compute-001 and, in another tenant, compute-002) and on leaf-02 (compute-003)
+NEAR, ACME_FAR, STORAGE, INTERNET = "10.1.0.3", "10.1.0.19", "10.250.0.1", "198.51.100.1"
 
 
 def test_same_tenant_reaches_across_leaves_at_full_mtu(lab):
-    assert ping(lab, "compute-001", ACME_FAR, "-M", "do", "-s", "9008")
+    assert ping(lab, "compute-001", ACME_FAR, "-I", NEAR, "-M", "do", "-s", "9008")
 
 
 def test_other_tenant_does_not(lab):
-    assert not ping(lab, "compute-002", ACME_FAR)
+    assert not ping(lab, "compute-002", ACME_FAR, "-I", NEAR)
     assert not ping(lab, "compute-002", STORAGE)
 
 
@@ -49,7 +50,7 @@ def test_tenants_with_the_same_addresses_are_told_apart_from_outside(lab):
 
 def test_traffic_spreads_over_both_spines(lab):
     before = {spine: packets_in(lab, spine) for spine in ("spine-01", "spine-02")}
-    lab.run("compute-001", ["python3", "-c", SPRAY, ACME_FAR, "64", "40"]).check()
+    lab.run("compute-001", ["python3", "-c", SPRAY, NEAR, ACME_FAR, "64", "40"]).check()
     carried = {spine: packets_in(lab, spine) - count for spine, count in before.items()}
     assert sum(carried.values()) > 64 * 40
     assert min(carried.values()) > 0.2 * sum(carried.values()), carried

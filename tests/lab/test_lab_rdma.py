@@ -23,31 +23,43 @@ TOS = "0x6a"  # the plan's RoCE class: DSCP 26, ECT(0)
 
 
 def _probe(lab: Any, **changes: Any) -> list[Result]:
-    asked = {"backend": "pyverbs", "groups": ((65_536, 16),), "qps": 4, "repeats": 3, **changes}
+    # the transport timer, 4.096 us x 2^18 = 1.1 s, six times, outlives the time in which BFD finds a loss
+    asked = {
+        "backend": "pyverbs",
+        "groups": ((65_536, 16),),
+        "qps": 4,
+        "repeats": 3,
+        "settings": {"timeout": 18},
+        **changes,
+    }
     ends = (f"{server}:be0-port0" for server, _ in (OWNER, READER))
     return run_pair(load_plan("lab"), LabPlaces(lab), *ends, **asked)
 
 
-def _read_bw(lab: Any, client: str, port: str) -> tuple[int, str]:
-    common = ["-F", "-m", "4096", "-s", "65536", "-n", "200", "-p", port]
-    server = lab.start("compute-003", ["timeout", "25", "ib_read_bw", "-d", "compute-003.be0-port0", *common])
+def _read_bw(lab: Any, client: str, port: int) -> Any:
+    common = ["-F", "-m", "4096", "-s", "65536", "-n", "200", "-p", str(port)]
+    server = lab.start("compute-003", ["timeout", "45", "ib_read_bw", "-d", "compute-003.be0-port0", *common])
     listening = ["ss", "-ltnH", f"sport = :{port}"]
     assert wait_until(lambda: lab.run("compute-003", listening).out.strip() or server.poll() is not None, 15)
-    done = lab.run(client, ["timeout", "20", "ib_read_bw", "-d", f"{client}.be0-port0", *common, OWNER[1]])
+    done = lab.run(client, ["timeout", "40", "ib_read_bw", "-d", f"{client}.be0-port0", *common, OWNER[1]])
     server.kill()
-    return done.rc, done.out
+    return done
 
 
 def test_perftest_reads_across_leaves_and_says_how_fast(lab):
-    code, said = _read_bw(lab, "compute-001", "18801")
-    assert code == 0, said
-    figures = re.search(r"^\s*65536\s+200\s+([\d.]+)\s+([\d.]+)", said, re.MULTILINE)
-    assert figures, said
-    assert 0 < float(figures[2]) < 100_000, said
+    for port in range(18801, 18806):
+        done = _read_bw(lab, "compute-001", port)
+        assert done.rc == 0, done
+        # it prints zeros when its clock cannot be measured on a busy machine, and says so
+        if "Correlation coefficient" not in done.err:
+            break
+    figures = re.search(r"^\s*65536\s+200\s+([\d.]+)\s+([\d.]+)", done.out, re.MULTILINE)
+    assert figures, done
+    assert 0 < float(figures[2]) < 100_000, done
 
 
 def test_perftest_reads_nothing_across_tenants(lab):
-    assert _read_bw(lab, "compute-002", "18802")[0] != 0
+    assert _read_bw(lab, "compute-002", 18807).rc != 0
 
 
 def test_pyverbs_reads_across_leaves_and_never_across_tenants(lab):
@@ -67,7 +79,7 @@ def test_dscp_and_ecn_are_on_the_outer_header_at_the_spine(lab):
     said = "".join(capture.printed() for capture in captures.values())
     for capture in captures.values():
         capture.kill()
-    assert [result.state for result in results] == [State.PASS], results
+    assert {result.state for result in results} == {State.PASS}, [result.text for result in results]
     seen = re.findall(r"IP \(tos (0x[0-9a-f]+)[^\n]*proto UDP \(17\), length \d+\)\n[^\n]*\.4789:", said)
     assert len(seen) > 200
     assert set(seen) == {TOS}
@@ -89,11 +101,10 @@ class Lost:
 def lost(lab: Any) -> Lost:
     """A spine is cut silently, the one that carries most, while an RDMA READ runs through it."""
     with ThreadPoolExecutor(1) as pool:
-        # the transport timer outlives the time in which BFD finds the loss: 4.096 us x 2^18 = 1.1 s, six times
-        running = pool.submit(_probe, lab, duration_s=9.0, settings={"timeout": 18})
+        running = pool.submit(_probe, lab, duration_s=9.0)
         before = {spine: packets_in(lab, spine) for spine in ("spine-01", "spine-02")}
-        enough = 3000
-        assert wait_until(lambda: max(packets_in(lab, s) - n for s, n in before.items()) > enough, 30)
+        enough = 1000
+        assert wait_until(lambda: max(packets_in(lab, s) - n for s, n in before.items()) > enough, 60)
         spine = max(before, key=lambda s: packets_in(lab, s) - before[s])
         port = "Ethernet256" if spine == "spine-01" else "Ethernet264"
         lab.call("cut", target=spine, how="silent")
@@ -109,7 +120,7 @@ def lost(lab: Any) -> Lost:
             bgp = frr(lab, "leaf-01", f"show bgp neighbors {port}")[port]
             results = running.result()
             missing = lab.call("status")["missing"]
-            reached = ping(lab, "compute-001", "10.1.0.17")
+            reached = ping(lab, "compute-001", OWNER[1], "-I", READER[1])
         finally:
             healed = lab.call("heal")
     assert lab.call("converge", timeout_s=60)["missing"] == []
@@ -128,5 +139,6 @@ def test_spine_loss_is_found_by_bfd(lost: Lost):
 
 
 def test_spine_loss_leaves_a_running_read_alive(lost: Lost):
-    assert [result.state for result in lost.results] == [State.PASS], [r.text for r in lost.results]
+    read = next(result for result in lost.results if result.check == "rdma.probe")
+    assert read.state is State.PASS, read.text
     assert lost.reached

@@ -7,6 +7,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from labs import balancer, outside
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,14 +51,15 @@ print(json.dumps(sorted(rows)))
 # UDP from many ports: many flows
 SPRAY = """
 import socket, sys, time
-target, flows, each = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+source, target, flows, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 socks = []
 for n in range(flows):
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("", 20000 + n)); socks.append(s)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind((source, 20000 + n)); socks.append(s)
 for _ in range(each):
     for n, s in enumerate(socks):
-        try: s.sendto(b"x" * 100, (target, 30000 + n))
-        except ConnectionRefusedError: pass
+        while True:  # a refusal of an earlier packet is told at the next one
+            try: s.sendto(b"x" * 100, (target, 30000 + n)); break
+            except ConnectionRefusedError: pass
     time.sleep(0.02)
 """
 
@@ -146,10 +149,18 @@ def wait_until(condition: Any, seconds: float) -> bool:
     return True
 
 
-def vip_up(lab: Any, service: str) -> bool:
-    """Whether every backend of a service is up on every load balancer."""
-    rows = [s for b in lab.call("status")["balancers"] for s in b["services"] if s["name"] == service]
-    return bool(rows) and all(backend["up"] for row in rows for backend in row["backends"])
+def backends(lab: Any, service: str) -> list[balancer.Backend]:
+    """The backends of a service as the load balancers see them, one after the other."""
+    rows = []
+    for node in outside.BALANCERS:
+        said = lab.run(node, ["socat", "-", f"UNIX-CONNECT:{balancer.SOCKET}"], stdin=b"show stat\n").check().out
+        rows += balancer.parse(said)[service].backends
+    return rows
+
+
+def vip_up(lab: Any, *services: str) -> bool:
+    """Whether every backend of the services is up on every load balancer."""
+    return all(backend.up for service in services for backend in backends(lab, service))
 
 
 def rdma_read(lab: Any, owner: tuple[str, str], reader: tuple[str, str], name: str) -> dict[str, Any]:
