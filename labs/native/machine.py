@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from fabric.problem import CouldNotRunError
-from labs.machine import Machine, Options, code_folder, die_with_parent
+from labs.machine import Machine, Options, before_exec, code_folder
 from labs.native import preflight
 from labs.uml import root
 
@@ -68,7 +68,7 @@ def start(state: Path, options: Options) -> Machine:
     with (state / "console.log").open("wb") as console:
         process = subprocess.Popen(
             [*command, "sh", "-e", str(script)], stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=environment,  # noqa: E501
-            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here  # noqa: E501
+            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=before_exec,  # noqa: PLW1509  no threads here  # noqa: E501
         )  # fmt: skip
     theirs.close()
     return Machine(process, ours)

@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
-from labs.machine import Machine, Options, code_folder, die_with_parent
+from labs.machine import Machine, Options, before_exec, code_folder
 from labs.uml import cache, kernel, root
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     with (state / "console.log").open("wb") as console:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=state,
-            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=die_with_parent,  # noqa: PLW1509  no threads here
+            pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=before_exec,  # noqa: PLW1509  no threads here
             env={**os.environ, "TMPDIR": "/dev/shm"},  # noqa: S108  the VM's memory is a deleted file there
         )  # fmt: skip
     theirs.close()
