@@ -52,7 +52,7 @@ def test_traffic_spreads_over_both_spines(lab):
     before = {spine: packets_in(lab, spine) for spine in ("spine-01", "spine-02")}
     lab.run("compute-001", ["python3", "-c", SPRAY, NEAR, ACME_FAR, "64", "40"]).check()
     carried = {spine: packets_in(lab, spine) - count for spine, count in before.items()}
-    assert sum(carried.values()) > 64 * 40
+    assert sum(carried.values()) > 64 * 40 / 2
     assert min(carried.values()) > 0.2 * sum(carried.values()), carried
 
 

@@ -86,7 +86,7 @@ def test_a_dead_balancer_is_taken_out_by_bfd_and_a_dead_haproxy_is_told(lab):
             assert any(line.startswith(text) for line in lab.call("status")["missing"])
         finally:
             lab.run("vip-02", ["pkill", "-CONT", "haproxy"]).check()
-    assert lab.call("converge", timeout_s=60)["missing"] == []
+    assert lab.call("converge", timeout_s=180)["missing"] == []
 
 
 @dataclass
@@ -129,7 +129,7 @@ def lost(lab: Any) -> Lost:
             missing = lab.call("status")["missing"]
         finally:
             lab.call("heal")
-    assert lab.call("converge", timeout_s=60)["missing"] == []
+    assert lab.call("converge", timeout_s=180)["missing"] == []
     return Lost(fault["at"], rows, outbound, bfd, missing, reached, inbound)
 
 

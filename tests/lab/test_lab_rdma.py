@@ -123,7 +123,7 @@ def lost(lab: Any) -> Lost:
             reached = ping(lab, "compute-001", OWNER[1], "-I", READER[1])
         finally:
             healed = lab.call("heal")
-    assert lab.call("converge", timeout_s=60)["missing"] == []
+    assert lab.call("converge", timeout_s=180)["missing"] == []
     return Lost(spine, results, bfd, bgp, took, missing, reached, healed)
 
 

@@ -210,7 +210,7 @@ def test_break_in_every_way_and_heal(lab, target, how):
         assert lab.run("compute-001", ["ping", "-c1", "-W1", "10.1.0.0"]).rc != 0
     assert _lab("break", target).returncode == 2
     assert _lab("heal").returncode == 0
-    assert lab.call("converge", timeout_s=60)["missing"] == []
+    assert lab.call("converge", timeout_s=180)["missing"] == []
     assert lab.call("cabled", timeout_s=30)["missing"] == []
     assert set(lab.run("compute-001", ["ip", "route", "show", "table", "all"]).out.splitlines()) == set(
         routes.splitlines()
