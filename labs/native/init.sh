@@ -20,5 +20,6 @@ cd /
 umount -l /.old
 ip link set lo up
 hostname lab
-export PYTHONPATH=/opt/kvfabric PYTHONDONTWRITEBYTECODE=1
+# from here on the share is where every node sees it
+export LAB_SHARE=/lab PYTHONPATH=/opt/kvfabric PYTHONDONTWRITEBYTECODE=1
 exec python3 -m labs.agent "$LAB_CHANNEL"
