@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from fabric.problem import CouldNotRunError
 from validators.check import Check, CheckInputs, Context, NotJudgedError, Observations, Stage
 from validators.connections.from_plan import targets
 from validators.connections.lab_stand import take_backs
@@ -250,9 +251,16 @@ def lab_of(context: Context) -> Running:
 
 
 def prepare(context: Context, lab: Running, inputs: Any) -> None:
-    """Write down how to take the tester's stand back, should this process be killed."""
+    """Write down how to take the tester's stand back, should this process be killed.
+
+    Raises NotJudgedError (skipped) for an exposure that this lab cannot show.
+    """
     from validators.connections.in_lab import site_of
 
-    site: Site = site_of(context.plan, lab, targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0])
+    target = targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0]
+    try:
+        site: Site = site_of(context.plan, lab, target)
+    except CouldNotRunError as error:
+        raise NotJudgedError(str(error), State.SKIPPED) from None
     for node, command in take_backs(site.places(), [site.block] if site.block else []):
         context.undo.push(node, command, "remove the tester's stand")

@@ -33,16 +33,17 @@ _MOST_IN_A_MATRIX = 12
 class TransferInputs(CheckInputs):
     """What moves between the servers of a tenant: `pieces` of `piece` bytes over `qps` queue pairs, `repeats` times.
 
-    `flows` is every pair of NICs (`matrix`) or as many random ones as touch every path (`cover`). `least_share` of the
-    MTU's ceiling and `most_p99_ms` are judged when they are given, on real ports only.
+    `flows` is every pair of NICs (`matrix`) or as many random ones as touch every path (`cover`). On real ports a flow
+    runs for `seconds` at least, and `least_share` of the MTU's ceiling and `most_p99_ms` are judged when given.
     """
 
     tenant: str
     flows: Literal["matrix", "cover"] = "matrix"
     piece: Annotated[int, Field(ge=64, multiple_of=8)] = 65_536
-    pieces: Annotated[int, Field(ge=1)] = 32
+    pieces: Annotated[int, Field(ge=1)] = 8
     qps: Annotated[int, Field(ge=1, le=1024)] = 2
-    repeats: Annotated[int, Field(ge=1)] = 10
+    repeats: Annotated[int, Field(ge=1)] = 3
+    seconds: Annotated[float, Field(ge=0)] = 2.0
     least_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     most_p99_ms: Annotated[float, Field(gt=0)] | None = None
 
@@ -85,7 +86,7 @@ class RdmaTransfer(_RdmaCheck):
     Skipped: never; a tenant without two servers with RDMA ports has no case.
     Example:
         rdma-transfer:
-          - {tenant: acme, flows: matrix, piece: 65536, pieces: 32}
+          - {tenant: acme, flows: matrix, piece: 65536, pieces: 8}
     """
 
     Inputs = TransferInputs
@@ -106,7 +107,9 @@ class RdmaTransfer(_RdmaCheck):
     def collect(self, context: Context, inputs: TransferInputs) -> Observations:
         """Run all flows, those without a NIC in common together."""
         question = Question(inputs.flows, tenant=inputs.tenant, seed=int(context.options.get("seed", 1)))
-        ask = Ask(groups=((inputs.piece, inputs.pieces),), qps=inputs.qps, repeats=inputs.repeats)
+        seconds = inputs.seconds if context.devices.physical else 0.0
+        groups = ((inputs.piece, inputs.pieces),)
+        ask = Ask(groups=groups, qps=inputs.qps, repeats=inputs.repeats, duration_s=seconds)
         return self.run(context, question, ask)
 
     def judge(self, plan: Plan, inputs: TransferInputs, observations: Observations) -> Result:
@@ -157,7 +160,7 @@ class RdmaScenario(_RdmaCheck):
 
     def collect(self, context: Context, inputs: ScenarioInputs) -> Observations:
         """Run the scenario."""
-        ask = Ask(scenario=inputs.scenario, groups=((4096, 64),), qps=2, repeats=3, settings={"timeout": 12})
+        ask = Ask(scenario=inputs.scenario, groups=((4096, 64),), qps=2, repeats=3)
         return self.run(context, Question("pair", inputs.owner, inputs.reader), ask)
 
     def judge(self, plan: Plan, inputs: ScenarioInputs, observations: Observations) -> Result:

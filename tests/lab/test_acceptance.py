@@ -1,0 +1,158 @@
+"""The acceptance of the lab site for real: all of it passes, and faults planted in the network are each found by name."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fabric.build import load_plan
+from validators.catalog import Selection
+from validators.report.write import FORMATS
+from validators.results import State
+from validators.runner_acceptance import Acceptance, accept
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from labs.client import Running
+    from validators.report.model import Run
+
+pytestmark = pytest.mark.lab
+
+_BAD = {State.FAIL, State.ERROR, State.UNKNOWN}
+_UNTIL_S = 45.0
+
+
+def _accept(lab: Running, out: Path, **more: object) -> tuple[Run, dict[str, Path]]:
+    run, _, files = accept(Acceptance(load_plan("lab"), out, lab=lab.name, **more))  # type: ignore[arg-type]
+    return run, files
+
+
+def _said(run: Run) -> list[tuple[str, str, str, str]]:
+    bad = [record.result for record in run.records if record.result.state in _BAD]
+    return [(result.check, result.subject, result.text, result.place) for result in bad]
+
+
+def test_the_whole_acceptance_signs_the_lab_site_off(lab: Running, tmp_path: Path) -> None:
+    run, files = _accept(lab, tmp_path, allow_disruptive=True, settle_s=30.0)
+    assert run.verdict == "accepted", _said(run)
+    ran = {record.result.check for record in run.records if record.result.state is State.PASS}
+    assert ran >= {"cabling", "config-drift", "tenant-matrix", "dscp-path", "rdma-transfer", "rdma-scenario"}
+    assert ran >= {"nat-behaviour", "idle-timeouts", "connection-ladder", "fabric-failover", "gateway-drift"}
+    assert set(files) == set(FORMATS)
+    html = files["html"].read_text()
+    assert "http://" not in html.replace("http://www.w3.org", "")
+    assert all(f'class="{kind}' in html or kind in html for kind in ("heat", "ladder", "timeline"))
+    assert lab.call("faults") == []
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done where, how it is taken back, which check must fail, and what its text and place name."""
+
+    node: str
+    deed: str
+    undo: str
+    check: str
+    text: str
+    place: str
+
+
+def _vtysh(*lines: str) -> str:
+    words = " ".join(f"-c '{line}'" for line in ("configure terminal", *lines))
+    return f"vtysh {words}"
+
+
+def _nft(old: str, new: str) -> str:
+    file = "/etc/kvfabric/nftables.conf"
+    return f"grep -q '{old}' {file} && sed 's/{old}/{new}/' {file} | nft -f -"
+
+
+def _swap(a: str, b: str) -> str:
+    names = f"ip link set {a} down; ip link set {b} down; ip link set {a} name kvswap; ip link set {b} name {a}"
+    return f"{names}; ip link set kvswap name {b}; ip link set {a} up; ip link set {b} up"
+
+
+_RELOAD = "nft -f /etc/kvfabric/nftables.conf"
+_BGP = ("router bgp 65101",)
+_ACME = ("router bgp 65101 vrf Vrf-acme", "address-family l2vpn evpn")
+_MARK = "table ip kvfault { chain out { type filter hook output priority 0; udp dport 4789 ip dscp set cs0; }; }"
+
+FAULTS = {
+    "swapped cables": Fault(
+        "leaf-01", _swap("Ethernet256", "Ethernet264"), _swap("Ethernet256", "Ethernet264"),
+        "cabling", "crossed", "leaf-01"),
+    "wrong VRF": Fault(
+        "leaf-01", "ip link set Ethernet68 master Vrf-globex", "ip link set Ethernet68 master Vrf-acme",
+        "port-vrf", "VRF is Vrf-globex, the plan says Vrf-acme", "leaf-01 E1/9"),
+    "missing RT": Fault(
+        "leaf-01", _vtysh(*_ACME, "no route-target export 64512:100"), _vtysh(*_ACME, "route-target export 64512:100"),
+        "evpn-routes", "the plan says 64512:100", "leaf-01 router bgp vrf Vrf-acme route-target export 64512:100"),
+    "MTU": Fault(
+        "leaf-01", "ip link set Ethernet256 mtu 1500", "ip link set Ethernet256 mtu 9100",
+        "port-mtu", "MTU is 1500, the plan says 9100", "leaf-01 E1/33 (Ethernet256)"),
+    "DSCP map": Fault(
+        "leaf-01", f"echo '{_MARK}' | nft -f -", "nft delete table ip kvfault",
+        "dscp-path", "the plan says 26: leaf-01 changed it", "leaf-01, DSCP map"),
+    "conntrack timeout": Fault(
+        "gw-01", _nft("established : 120", "established : 999"), _RELOAD,
+        "nat-timeouts", "established 999 s (planned 120 s)", "gw-01 table ip kvfabric, ct timeout tcp.acme.masquerade"),
+    "NAT pool": Fault(
+        "gw-01", _nft("snat ip to 203.0.113.0-203.0.113.3", "snat ip to 203.0.113.4-203.0.113.5"), _RELOAD,
+        "nat-rules", "sources leave with 203.0.113.4 to 203.0.113.5", "gw-01 table ip kvfabric, chain post_nat"),
+    "ECMP over one spine": Fault(
+        "leaf-01", _vtysh(*_BGP, "address-family ipv4 unicast", "maximum-paths 1"),
+        _vtysh(*_BGP, "address-family ipv4 unicast", "maximum-paths 64"),
+        "ecmp-width", "1 of 2 paths to leaf-02", "leaf-01 route to 172.30.12.4/32"),
+    "drifted config": Fault(
+        "leaf-01", _vtysh(*_BGP, "bgp always-compare-med"), _vtysh(*_BGP, "no bgp always-compare-med"),
+        "config-drift", "runs `bgp always-compare-med` in router bgp 65101", "leaf-01 frr.conf"),
+    "drifted rules": Fault(
+        "gw-02", "nft add rule ip kvfabric in_edge tcp dport 22 accept", _RELOAD,
+        "gateway-drift", "runs `tcp dport 22 accept`", "gw-02 table ip kvfabric, chain in_edge"),
+}  # fmt: skip
+# what moves data or waits for timers has shown above that it passes, and would only make this long
+_STEADY = ("device*", "cabling", "port-*", "bgp*", "bfd*", "ecmp*", "evpn*", "config*", "tenant*", "dscp*", "gateway-*",
+           "nat-rules", "nat-timeouts")  # fmt: skip
+
+
+def _until_seen(lab: Running, out: Path, check: str) -> None:
+    """Wait until a fault has had its effect: BGP, EVPN and LLDP take their time."""
+    deadline = time.monotonic() + _UNTIL_S
+    for number in range(100):
+        run, _ = _accept(lab, out, name=f"wait-{number}", selection=Selection(checks=(check,)))
+        if _said(run) or time.monotonic() > deadline:
+            return
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_fails_exactly_one_check_and_names_the_place(lab: Running, tmp_path: Path, name: str) -> None:
+    fault = FAULTS[name]
+    try:
+        lab.run(fault.node, ["sh", "-c", fault.deed]).check()
+        _until_seen(lab, tmp_path, fault.check)
+        run, _ = _accept(lab, tmp_path, name="fault", selection=Selection(checks=_STEADY))
+    finally:
+        lab.run(fault.node, ["sh", "-c", fault.undo]).check()
+        assert lab.call("converge", timeout_s=90)["missing"] == []
+    _exactly(run, fault.check, fault.text, fault.place)
+
+
+def test_a_dead_gateway_is_named(lab: Running, tmp_path: Path) -> None:
+    lab.call("cut", target="gw-02", how="power")
+    try:
+        run, _ = _accept(lab, tmp_path, selection=Selection(checks=_STEADY))
+    finally:
+        lab.call("heal")
+        assert lab.call("converge", timeout_s=120)["missing"] == []
+    _exactly(run, "device-answers", "its routing is dead", "gw-02")
+
+
+def _exactly(run: Run, check: str, text: str, place: str) -> None:
+    said = _said(run)
+    assert {one[0] for one in said} == {check}, said
+    assert any(text in one[2] and place in one[3] for one in said), said
