@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from fabric.build import load_plan
 from fabric.cli.main import cli
 from tests.unit.accept.simulated import SimulatedSite
 from validators import runner_acceptance
+from validators.catalog import Selection
 from validators.devices.answers import Answer
 from validators.report.redact import Redactor
 from validators.report.write import FORMATS
@@ -96,3 +98,42 @@ def test_the_command_line(tmp_path, live):
     assert "VRF is Vrf-globex, the plan says Vrf-acme" in ran.stdout
     ran = CliRunner().invoke(cli, ["accept", "lab", "--list", "--check", "nothing"], standalone_mode=False)
     assert ran.return_value == 4
+
+
+class Running:
+    """A lab that answers `uname`, and remembers whether it was stopped or only left."""
+
+    name, ended = "accept-x", ""
+
+    def run(self, node, argv, timeout_s=60):
+        return SimpleNamespace(rc=0, out="Linux 6.12\ndaemons: zebra bgpd bfdd", err="")
+
+    def stop(self):
+        self.ended = "stopped"
+
+    def close(self):
+        self.ended = "left"
+
+
+@pytest.mark.parametrize("fate", ["well", "interrupted"])
+def test_a_lab_started_for_a_run_ends_with_it_whatever_happens(tmp_path, monkeypatch, fate):
+    running, said = Running(), []
+    started = SimpleNamespace(running=running, complaints=("gw-01: odd",), missing=())
+    monkeypatch.setattr("labs.site.start", lambda site, name, engine, say: said.append((site, engine)) or started)
+    if fate == "interrupted":
+        monkeypatch.setattr(running, "run", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+    wanted = Acceptance(PLAN, tmp_path, site="lab", engine="uml", selection=Selection(checks=("device-answers",)))
+    if fate == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            accept(wanted)
+    else:
+        run, _, _ = accept(wanted)
+        assert (run.verdict, run.info.engine) == ("accepted", "uml")
+    assert said == [("lab", "uml")]
+    assert running.ended == "stopped"
+
+
+def test_one_place_to_ask_is_enough():
+    ran = CliRunner().invoke(cli, ["accept", "lab", "--engine", "uml", "--lab", "x"])
+    assert ran.exit_code == 2
+    assert "--engine or --lab" in ran.output
