@@ -13,10 +13,10 @@ class ChannelError(Exception):
 
 
 class Channel:
-    """One connected channel."""
+    """One connected channel. `patience_s` is how long an answer may take, where the caller does not say it."""
 
-    def __init__(self, stream: socket.socket) -> None:
-        self.stream = stream
+    def __init__(self, stream: socket.socket, patience_s: float = 30.0) -> None:
+        self.stream, self.patience_s = stream, patience_s
         self.reader = stream.makefile("rb")
         self.sent = 0
 
@@ -43,10 +43,10 @@ class Channel:
         message: dict[str, Any] = json.loads(line)
         return message
 
-    def ask(self, op: str, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
+    def ask(self, op: str, timeout_s: float = 0.0, **arguments: Any) -> dict[str, Any]:
         """Send a request and return the answer. Raises ChannelError with the peer's own words when it failed."""
         self.send({"op": op, **arguments})
-        answer = self.receive(timeout_s)
+        answer = self.receive(max(timeout_s, self.patience_s))
         if "error" in answer:
             raise ChannelError(f"peer, at {op}: {answer['error']}")
         return answer
@@ -78,7 +78,7 @@ def dial(address: str, port: int, timeout_s: float) -> Channel:
         try:
             stream = socket.create_connection((address, port), timeout=max(0.1, min(2.0, end - time.monotonic())))
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return Channel(stream)
+            return Channel(stream, max(30.0, timeout_s))
         except OSError as error:
             if time.monotonic() > end:
                 raise ChannelError(f"cannot reach {address}:{port} within {timeout_s:g} s: {error}") from error
