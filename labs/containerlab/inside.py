@@ -32,6 +32,13 @@ _STEP = re.compile(r"Creating|Created|Executed|Removed|Destroying", re.IGNORECAS
 _HARMLESS = re.compile(r"modules\.dep|version|ssh|kernel module|hosts file", re.IGNORECASE)
 
 
+# what it says of a node that it could not make, before it goes on and ends as if all were well
+_FAILED = re.compile(r"failed (?:pre-deploy|deploy|to run postdeploy)")
+# Docker may take its time on a busy machine
+_PATIENCE = ("--timeout", "10m")
+_TRIES = 3
+
+
 class DeployError(OSError):
     """containerlab or Docker refused, in words."""
 
@@ -77,8 +84,12 @@ def deploy(lab: Lab, note: Callable[[str], None]) -> dict[str, Any]:
 def destroy(note: Callable[[str], None]) -> list[str]:
     """Destroy the lab and return what is left of it: containers, networks, namespaces, the lab's folder."""
     path, topology = _topology()
-    containerlab(["destroy", "-t", str(path), "--cleanup"], note)
-    return left_over(topology)
+    for _ in range(_TRIES):
+        # on a busy machine Docker gives up waiting for the end of a container, and containerlab goes on without it
+        containerlab(["destroy", "-t", str(path), "--cleanup"], note)
+        if not (left := left_over(topology)):
+            break
+    return left
 
 
 def left_over(topology: dict[str, Any]) -> list[str]:
@@ -132,7 +143,7 @@ def containerlab(arguments: list[str], note: Callable[[str], None]) -> list[str]
     """Run containerlab, pass its steps on, and return what it and the nodes complained of. Raises DeployError."""
     environment = {**os.environ, "CLAB_VERSION_CHECK": "disable"}
     process = subprocess.Popen(
-        ["containerlab", *arguments], cwd=FOLDER, env=environment, text=True, stdin=subprocess.DEVNULL,
+        ["containerlab", *arguments, *_PATIENCE], cwd=FOLDER, env=environment, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     assert process.stdout
@@ -145,8 +156,9 @@ def containerlab(arguments: list[str], note: Callable[[str], None]) -> list[str]
             for level, text in messages(line):
                 if level == "info" and _STEP.search(text):
                     note(text.splitlines()[0])
-    if process.wait():
-        raise DeployError(f"containerlab {arguments[0]} refused: {trouble.explain(''.join(lines))}")
+    failed = [text for line in lines for _, text in messages(line) if _FAILED.search(text)]
+    if process.wait() or failed:
+        raise DeployError(f"containerlab {arguments[0]} refused: {trouble.explain(' '.join(failed) or ''.join(lines))}")
     return complaints_in(lines)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from labs.model import Lab, Node
 
 _PAUSE_S = 0.3
+# a daemon that is stopped (a paused container) leaves lldpcli waiting
+_ANSWER_S = 10
 
 
 def start(lab: Lab, node: Node) -> None:
@@ -46,7 +48,7 @@ def _first(values: Any) -> str:
 
 def neighbours(node: str) -> dict[str, tuple[str, str]]:
     """Ask the lldpd of a node whom it sees."""
-    return parse(nodes.run_in(node, ["lldpcli", "-f", "json0", "show", "neighbors"]).stdout)
+    return parse(nodes.run_in(node, ["lldpcli", "-f", "json0", "show", "neighbors"], timeout=_ANSWER_S).stdout)
 
 
 def missing(lab: Lab, seen: dict[str, dict[str, tuple[str, str]]]) -> list[str]:

@@ -177,11 +177,15 @@ def call_in(name: str, function: Callable[[], object]) -> int:
 def run_in(
     name: str, argv: list[str], text: str | None = None, timeout: float = 60
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program in a node and return what it said; never raises for its exit code, 127 when the node is gone."""
+    """Run a program in a node and return what it said.
+
+    Never raises for its exit code; that is 127 when the node is gone and 124 when the program took too long.
+    """
     try:
-        move = enter(name)
+        return subprocess.run(
+            argv, input=text, text=True, capture_output=True, check=False, timeout=timeout, preexec_fn=enter(name)
+        )
     except NodeGoneError as error:
         return subprocess.CompletedProcess(argv, 127, "", str(error))
-    return subprocess.run(
-        argv, input=text, text=True, capture_output=True, check=False, timeout=timeout, preexec_fn=move
-    )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(argv, 124, "", f"{argv[0]} in {name} took more than {timeout:g} s")

@@ -121,3 +121,24 @@ def test_on_this_host_the_image_is_imported_once(tmp_path, monkeypatch):
     (tmp_path / "there").touch()
     build.build()
     assert (tmp_path / "calls").read_text().count("import ") == 1
+
+
+def test_a_node_that_could_not_be_made_is_a_refusal_though_containerlab_ends_well(tmp_path, monkeypatch):
+    said = (
+        'level=error msg="failed deploy stage for node \\"n1\\": listen tcp4 0.0.0.0:80: bind: address already in use"'
+    )
+    _fake(tmp_path, monkeypatch, f"cat <<'END'\n{said}\nEND", "containerlab")
+    monkeypatch.setattr(inside, "FOLDER", tmp_path)
+    monkeypatch.setattr(inside.nodes, "SHARE", tmp_path)
+    with pytest.raises(inside.DeployError, match=r"port 0\.0\.0\.0:80 is in use: stop what listens there"):
+        inside.containerlab(["deploy"], print)
+
+
+def test_a_container_that_docker_did_not_remove_is_removed_once_more(tmp_path, monkeypatch):
+    (tmp_path / "lab.clab.yml").write_text("name: lab\nprefix: ''\ntopology: {nodes: {}}\n")
+    _fake(tmp_path, monkeypatch, f"echo $1 >> {tmp_path}/calls", "containerlab")
+    _fake(tmp_path, monkeypatch, f'[ "$1" = ps ] && [ "$(wc -l < {tmp_path}/calls)" -lt 2 ] && echo gw-02; exit 0')
+    monkeypatch.setattr(inside, "FOLDER", tmp_path)
+    monkeypatch.setattr(inside.nodes, "SHARE", tmp_path)
+    assert inside.destroy(print) == []
+    assert (tmp_path / "calls").read_text().split() == ["destroy", "destroy"]
