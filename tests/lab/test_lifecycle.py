@@ -46,7 +46,7 @@ def room(tmp_path, monkeypatch):
     assert left == []
 
 
-def _lab(*argv, **options):
+def _lab(*argv):
     return subprocess.run(
         [*KVFABRIC, "lab", *argv], capture_output=True, text=True, check=False, timeout=120, **options
     )
@@ -59,7 +59,7 @@ def _start(*argv):
     )
 
 
-def _facts(root, timeout_s=30):
+def _facts(root, timeout_s=90):
     """Wait for the lab's machine to be there; returns what the supervisor noted."""
     path, deadline = root / "life" / "facts.json", time.monotonic() + timeout_s
     while time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def test_down_leaves_nothing(room):
 def test_kill_of_the_supervisor_is_told_and_leaves_nothing(room):
     facts, before = _up(room)
     os.kill(facts["supervisor"], signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while before.left() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert before.left() == []
@@ -103,12 +103,12 @@ def test_kill_of_the_supervisor_is_told_and_leaves_nothing(room):
 
 def test_a_crashed_vm_is_told_and_leaves_nothing(room):
     facts, before = _up(room)
-    with_it = subprocess.Popen([*KVFABRIC, "lab", "exec", "leaf-01", "--", "sleep", "60"], stderr=subprocess.PIPE)
-    time.sleep(1.5)
+    with_it = _start("exec", "leaf-01", "--", "sh", "-c", "echo here; sleep 600")
+    assert with_it.stdout.readline() == "here\n"
     os.kill(facts["machine"], signal.SIGKILL)
-    assert b"the machine ended" in with_it.communicate(timeout=15)[1]
+    assert "the machine ended" in with_it.communicate(timeout=60)[1]
     assert with_it.returncode == 3
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while before.left() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert before.left() == []
@@ -137,7 +137,7 @@ def test_up_cut_short_leaves_nothing(room, moment, blow):
         before = None
         time.sleep(0.4)  # it is reading the site by now, or starting Python where the machine is slow
     os.killpg(tool.pid, blow)
-    assert tool.wait(30) in {130, -blow}
+    assert tool.wait(90) in {130, -blow}
     assert wait_gone(room, before) == []
 
 
@@ -156,15 +156,15 @@ def _sleepers(mark):
 def test_run_cut_short_leaves_nothing(room, blow):
     mark = f"6{os.getpid()}"
     tool = _start("run", *SMALL, "--", "sleep", mark)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not _sleepers(mark) and time.monotonic() < deadline and tool.poll() is None:
         time.sleep(0.1)
     before = Footprint.of(_facts(room)["supervisor"])
     assert len(before.processes) > 3
     tool.send_signal(blow)
-    tool.wait(30)
+    tool.wait(90)
     assert wait_gone(room, before) == []
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while _sleepers(mark) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert _sleepers(mark) == []

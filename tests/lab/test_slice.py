@@ -27,8 +27,11 @@ def lab(tmp_path_factory):
     except CouldNotRunError as error:
         pytest.skip(f"no lab here: {error}")
     started = site.start("xoc-256", name="slice", counts=COUNTS, engine="uml", say=print)
+    missing = list(started.missing)
+    if missing:  # 21 nodes on a machine that is busy with other things take their time
+        missing = started.running.call("converge", timeout_s=300)["missing"]
     print(started.seconds)
-    assert started.ok, (started.complaints, started.missing)
+    assert (started.complaints, missing) == ((), [])
     yield started.running
     started.running.stop()
     assert not list(root.iterdir())
@@ -65,7 +68,7 @@ def _address(plan, server, port):
 
 
 def _ping(lab, node, target, *more):
-    return lab.run(node, ["ping", "-n", "-c3", "-i0.3", "-W2", *more, target]).rc == 0
+    return lab.run(node, ["ping", "-n", "-c3", "-i0.3", "-W5", *more, target]).rc == 0
 
 
 def test_tenants_of_production_hold(lab, xoc_256):

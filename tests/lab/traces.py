@@ -84,7 +84,7 @@ class Footprint:
         return found
 
 
-def wait_gone(root: Path, footprint: Footprint | None = None, timeout_s: float = 15) -> list[str]:
+def wait_gone(root: Path, footprint: Footprint | None = None, timeout_s: float = 60) -> list[str]:
     """Wait until nothing is left; returns what still is at the end."""
     deadline = time.monotonic() + timeout_s
     while True:
