@@ -47,9 +47,7 @@ def room(tmp_path, monkeypatch):
 
 
 def _lab(*argv):
-    return subprocess.run(
-        [*KVFABRIC, "lab", *argv], capture_output=True, text=True, check=False, timeout=120, **options
-    )
+    return subprocess.run([*KVFABRIC, "lab", *argv], capture_output=True, text=True, check=False, timeout=400)
 
 
 def _start(*argv):
