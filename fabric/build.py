@@ -15,20 +15,27 @@ from fabric.resources import data_folder
 from fabric.site import SiteBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from fabric.allocation.ledger import Change
+    from fabric.allocation.numbers import Numbers
     from fabric.plan import Plan
 
 
 @dataclass(frozen=True)
 class PlannedSite:
-    """A plan with what led to it: `changes` are the ledger lines this run would add or change."""
+    """A plan with what led to it: `changes` are the numbers this run would newly give or change.
+
+    `meaning` turns a position in a pool into what it stands for: an AS number, an address, a VLAN.
+    """
 
     plan: Plan
     inventory: Inventory
     ledger: Ledger
     ledger_path: Path
-    changes: tuple[str, ...]
+    changes: tuple[Change, ...]
+    meaning: Callable[[str, int], str]
     problems: tuple[Problem, ...]
 
     def save_ledger(self) -> bool:
@@ -42,17 +49,27 @@ class PlannedSite:
         return f"{self.ledger_path} {'written' if self.save_ledger() else 'unchanged'}"
 
 
+@dataclass(frozen=True)
+class _Built:
+    plan: Plan
+    numbers: Numbers
+    problems: list[Problem]
+
+
 def plan_site(name: str | Path, *, forget_retired: bool = False) -> PlannedSite:
     """Load a site and plan it. Raises InputError with every problem when it cannot be planned."""
     inventory = load_inventory(name)
     path = inventory.folder / LEDGER_NAME
     before = Ledger.load(path)
     ledger = before.copy()
-    plan, problems = build_plan(inventory, ledger)
+    builder = _build(inventory, ledger)
+    lost = [_lost(path, text) for text in ledger.lost]
     if forget_retired and ledger.forget_retired():
         ledger = Ledger(ledger.pools, ledger.pins)
-        plan, problems = build_plan(inventory, ledger)
-    return PlannedSite(plan, inventory, ledger, path, tuple(ledger.changes_since(before)), tuple(problems))
+        builder = _build(inventory, ledger)
+    changes = tuple(ledger.changes_since(before))
+    meaning = builder.numbers.meaning
+    return PlannedSite(builder.plan, inventory, ledger, path, changes, meaning, (*builder.problems, *lost))
 
 
 def build_plan(inventory: Inventory, ledger: Ledger) -> tuple[Plan, list[Problem]]:
@@ -60,11 +77,21 @@ def build_plan(inventory: Inventory, ledger: Ledger) -> tuple[Plan, list[Problem
 
     Raises InputError with every problem when there is an error among them.
     """
+    builder = _build(inventory, ledger)
+    return builder.plan, builder.problems
+
+
+def _build(inventory: Inventory, ledger: Ledger) -> _Built:
     builder = SiteBuilder(inventory, ledger)
     plan = builder.build()
     if plan is None or any(p.severity is Severity.ERROR for p in builder.problems):
         raise InputError(builder.problems)
-    return plan, builder.problems
+    return _Built(plan, builder.numbers, builder.problems)
+
+
+def _lost(path: Path, text: str) -> Problem:
+    fix = "restore the ledger if nobody meant this; else cables and configurations change, see `plan --changes`"
+    return Problem("ledger.lost", path.name, f"{text}: given anew", fix, str(path), severity=Severity.WARNING)
 
 
 def load_plan(name: str | Path) -> Plan:

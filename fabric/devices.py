@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fabric.allocation.addresses import pair, stable_mac
+from fabric.allocation.cables import number_cables
+from fabric.allocation.renames import identity_of
 from fabric.plan import (
     ABOVE_LEAVES,
     EXTERNAL_LINK,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 _KINDS = {"compute": "compute", "storage": "storage", "metadata": "metadata"}
 _DEFAULT_XPUS = 8
+_SPARE_EDGE_PORTS = 10_000  # numbers of removed gateways are held
 
 
 class DeviceBuilder:
@@ -63,6 +66,7 @@ class DeviceBuilder:
             self._fabric_links(draft)
         self._gateway_links()
         self._external_links()
+        number_cables(self.links, self.numbers)
         self._switches()
         self._servers()
         self._gateways()
@@ -104,7 +108,7 @@ class DeviceBuilder:
         want, leaf, port = placed.want, placed.leaf, placed.port
         return Link(
             id=leaf.used[port.name],
-            cable=len(self.links) + 1,
+            cable=0,
             fabric=fabric,
             kind=kind,
             a=End(want.server, want.port, want.port, near),
@@ -130,7 +134,7 @@ class DeviceBuilder:
         length = self.site.cables.leaf_spine
         return Link(
             id=link_id,
-            cable=len(self.links) + 1,
+            cable=0,
             fabric=draft.name,
             kind=FABRIC_LINK if draft.spec.managed else MANAGEMENT_LINK,
             a=End(uplink.leaf.name, uplink.leaf_port.name, uplink.leaf_port.interface, near),
@@ -180,17 +184,20 @@ class DeviceBuilder:
         ]
         keys = [f"{gateway}:{port}" for _, gateway, port, _, _ in wanted]
         numbers = self.numbers.pairs("edge-link", edge.links, keys, ("edge", "links"))
-        used: dict[str, int] = {}
+        places: dict[str, int] = {}
+        for name in edge_names(edge):
+            mine = [key for key, (*_, edge_name, _) in zip(keys, wanted, strict=True) if edge_name == name]
+            self.numbers.means(f"edge-port/{name}", lambda number: f"eth{number + 1}")
+            places |= self.numbers.take(f"edge-port/{name}", mine, len(keys) + _SPARE_EDGE_PORTS, ("edge",))
         for key, (class_name, gateway, port, edge_name, speed) in zip(keys, wanted, strict=True):
-            used[edge_name] = used.get(edge_name, 0) + 1
             far, near = pair(edge.links, numbers[key])
-            far_port = f"eth{used[edge_name]}"
+            far_port = f"eth{places[key] + 1}"
             fabric = gateway_fabric(self.builder.inventory, self.site.gateways[class_name]) or ""
             length = self.site.cables.external
             self._add(
                 Link(
                     id=f"{key}--{edge_name}:{far_port}",
-                    cable=len(self.links) + 1,
+                    cable=0,
                     fabric=fabric,
                     kind=EXTERNAL_LINK,
                     a=End(gateway, port, port, near),
@@ -209,19 +216,18 @@ class DeviceBuilder:
         drafts = [(fabric, draft) for fabric in self.builder.fabrics.values() for draft in fabric.switches]
         managed = [(f, d) for f, d in drafts if f.spec.managed]
         names = [draft.name for _, draft in managed]
-        renamed = self._renamed_switches(drafts)
-        loopbacks = self.numbers.addresses("loopback", "loopbacks", [*names, *self._gateway_names()], renamed)
+        loopbacks = self.numbers.addresses("loopback", "loopbacks", [*names, *self._gateway_names()])
         leaves = [draft.name for _, draft in managed if draft.kind not in ABOVE_LEAVES]
-        vteps = self.numbers.addresses("vtep", "vteps", [*leaves, *self._gateway_names()], renamed)
+        vteps = self.numbers.addresses("vtep", "vteps", [*leaves, *self._gateway_names()])
         every = [draft.name for _, draft in drafts]
         self.management = self.numbers.addresses(
-            "management", "management", [*every, *self._gateway_names(), *self._managed_servers()], renamed
+            "management", "management", [*every, *self._gateway_names(), *self._managed_servers()]
         )
         length = self.site.pools.management.prefixlen
         above = dict.fromkeys(_spine_asn_key(f, d) for f, d in drafts if d.kind in ABOVE_LEAVES)
         spine_asns = self.numbers.range("spine-asn", "spine_asn", above)
         own_asn = {name for f, d in managed for name in [d.name] if (spec := switch_spec(f.spec, d.kind)) and spec.asn}
-        asns = self.numbers.range("leaf-asn", "leaf_asn", [n for n in leaves if n not in own_asn], renamed)
+        asns = self.numbers.range("leaf-asn", "leaf_asn", [n for n in leaves if n not in own_asn])
         self.loopbacks, self.vteps, self.spine_asns = loopbacks, vteps, spine_asns
         for fabric, draft in drafts:
             spec = switch_spec(fabric.spec, draft.kind)
@@ -241,7 +247,7 @@ class DeviceBuilder:
                 router_id=loopbacks.get(draft.name, ""),
                 vtep=vteps.get(draft.name, ""),
                 management=f"{self.management[draft.name]}/{length}",
-                mac=stable_mac(self.site.site, draft.name),
+                mac=self._mac(draft.name),
                 ports=_ports(draft),
                 breakouts=draft.ports.breakouts,
                 vrfs=self._present(draft.name, fabric.name),
@@ -251,22 +257,14 @@ class DeviceBuilder:
                 pod=draft.pod,
             )
 
+    def _mac(self, device: str, *purpose: str) -> str:
+        return stable_mac(self.site.site, identity_of(self.builder.ledger, device), *purpose)
+
     def _present(self, leaf: str, fabric: str) -> tuple[str, ...]:
         """The VRFs of a leaf: tenants with ports there, and their peers', whose routes are leaked on the spot."""
         home = self._vrfs.get(leaf, set())
         peers = {peer for tenant in home for peer in self.builder.peers[tenant] if (peer, fabric) in self.builder.books}
         return tuple(f"Vrf-{tenant}" for tenant in self.site.tenants if tenant in home | peers)
-
-    def _renamed_switches(self, drafts: list[tuple[FabricDraft, Draft]]) -> dict[str, str]:
-        renamed = dict(self.numbers.renamed_servers)
-        for fabric, draft in drafts:
-            spec = switch_spec(fabric.spec, draft.kind)
-            if spec and spec.was:
-                renamed[draft.name] = f"{spec.was}-{draft.index + 1:02d}"
-        for name, gateway in self.site.gateways.items():
-            if gateway.was:
-                renamed |= dict(zip(gateway_names(name, gateway), gateway_names(gateway.was, gateway), strict=True))
-        return renamed
 
     def _gateway_names(self) -> list[str]:
         return [name for cls, spec in self.site.gateways.items() for name in gateway_names(cls, spec)]
@@ -333,7 +331,7 @@ class DeviceBuilder:
                     asn=self.site.pools.gateway_asn,
                     router_id=self.loopbacks[name],
                     vtep=self.vteps[name],
-                    router_mac=stable_mac(self.site.site, name, "rmac"),
+                    router_mac=self._mac(name, "rmac"),
                     management=f"{self.management[name]}/{length}",
                     uplinks=tuple(link.id for link in mine if link.kind == GATEWAY_LINK),
                     externals=tuple(link.id for link in mine if link.kind == EXTERNAL_LINK),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabric.allocation.ledger import PoolExhaustedError
 from fabric.allocation.numbers import Numbers
+from fabric.allocation.renames import rename_devices
 from fabric.gateway.context import ExposureContext
 from fabric.hardware.ranges import expand_hosts
 from fabric.plan import (
@@ -57,6 +58,7 @@ class SiteBuilder:
 
     def build(self) -> Plan | None:
         """Return the plan, or None when errors prevent one."""
+        rename_devices(self.site, self.ledger)
         self.checks.references()
         self.racks = self.checks.racks()
         if self._failed():
@@ -153,7 +155,7 @@ class SiteBuilder:
             if block:
                 self.ledger.pools["constant/block"].setdefault(book.pool, block)
         try:
-            book.allocate(self.blocks[tenant, fabric], self.numbers.renamed_servers)
+            book.allocate(self.blocks[tenant, fabric])
         except PoolExhaustedError as error:
             text = f"{subnet.prefix} is too small: {error.text} (blocks of {book.block} addresses)"
             self._bad("pools.exhausted", path, f"tenant {tenant}", text, "use a larger subnet")
@@ -162,6 +164,7 @@ class SiteBuilder:
             self._bad("pools.block", path, f"tenant {tenant}", str(error), f"give fabric {fabric} a new subnet")
             return
         self.books[tenant, fabric] = book
+        self.numbers.means(book.pool, book.block_prefix)
 
     # ------------------------------------------------------------------ the plan
 

@@ -5,6 +5,7 @@ Fields are checked one by one by the inventory's types; what follows needs to se
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING
 
 from fabric.hardware.ranges import expand_hosts
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from fabric.plan import Switch
     from fabric.problem import Problem
     from fabric.topology.fabrics import FabricDraft
+
+
+RESERVED_TENANTS = frozenset({"edge"})
 
 
 def infrastructure(site: Site) -> list[tuple[str, IPv4Network]]:
@@ -58,6 +62,7 @@ class SiteChecks:
                 text = "three tiers need `spine`, `super-spine` and `pod_leaves` together"
                 fix = "add what is missing, or remove `super-spine` and `pod_leaves` for two tiers"
                 self._bad("topology.tiers", ("fabrics", name), f"fabric {name}", text, fix)
+        self.tenant_names()
         self._check_profile()
         self._check_mtu()
         self._check_pools()
@@ -119,6 +124,23 @@ class SiteChecks:
                     found[device] = name
         return found
 
+    def rack_members(self, known: set[str]) -> None:
+        """Every device that a rack names is one of the site's."""
+        for name, rack in self.site.racks.items():
+            missing = [d for pattern in rack.devices for d in expand_hosts(pattern) if d not in known]
+            if missing:
+                shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+                close = difflib.get_close_matches(missing[0], known, 1)
+                fix = f"did you mean {close[0]}?" if close else "see `kvfabric plan SITE` for the devices, or remove it"
+                text = f"holds {shown}, and the site has no such device"
+                self._bad("rack.unknown-device", ("racks", name, "devices"), f"rack {name}", text, fix)
+
+    def tenant_names(self) -> None:
+        """No tenant's VRF is one that gateways have for themselves."""
+        for name in RESERVED_TENANTS & self.site.tenants.keys():
+            text = f"its VRF would be Vrf-{name}, which gateways use for the side of the edge routers"
+            self._bad("tenant.reserved", ("tenants", name), f"tenant {name}", text, "choose another name")
+
     def as_numbers(self, switches: dict[str, Switch]) -> None:
         """AS numbers said by hand must not meet others: eBGP between two devices of one AS would be iBGP."""
         holders: dict[int, str] = {}
@@ -154,6 +176,7 @@ class SiteChecks:
             named += [(name, "a gateway", ("gateways", c)) for name in gateway_names(c, gateway)]
         if self.site.edge:
             named += [(name, "an edge router", ("edge",)) for name in edge_names(self.site.edge)]
+        self.rack_members({name for name, _, _ in named})
         told: set[Path_] = set()
         for name, what, path in named:
             other, _ = seen.setdefault(name, (what, path))

@@ -17,8 +17,10 @@ from fabric.hardware.ranges import natural_key
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+
+    Meaning = Callable[[str, int], str]
 
 _VERSION = 1
 
@@ -45,13 +47,41 @@ def _some(names: tuple[str, ...], most: int = 6) -> str:
     return ", ".join(ordered[:most]) + more if ordered else "nobody"
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One number that a run gave (`old` is None), changed, or gave back (`new` is None): positions in the pool."""
+
+    pool: str
+    key: str
+    old: int | None
+    new: int | None
+
+    def to_dict(self, meaning: Meaning) -> dict[str, str | None]:
+        """Return the change as JSON-ready data; `meaning` turns a position into an AS number, an address and so on."""
+        old, new = (None if n is None else meaning(self.pool, n) for n in (self.old, self.new))
+        return {"pool": self.pool, "key": self.key, "old": old, "new": new}
+
+    def text(self, meaning: Meaning) -> str:
+        """Return the change as a line."""
+        row = self.to_dict(meaning)
+        if row["old"] is None:
+            return f"{self.pool}: {self.key} new, {row['new']}"
+        if row["new"] is None:
+            return f"{self.pool}: {self.key} given back, {row['old']}"
+        return f"{self.pool}: {self.key} {row['old']} -> {row['new']}"
+
+
 @dataclass
 class Ledger:
-    """Numbers by pool and key, and pinned positions (`pins`) such as which port a cable goes to."""
+    """Numbers by pool and key, and pinned positions (`pins`) such as which port a cable goes to.
+
+    `lost` says what the file held and this run could not keep: it is told, never silently done anew.
+    """
 
     pools: dict[str, dict[str, int]] = field(default_factory=dict)
     pins: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: dict[str, set[str]] = field(default_factory=dict, repr=False)
+    lost: list[str] = field(default_factory=list, repr=False)
 
     @classmethod
     def load(cls, path: Path) -> Ledger:
@@ -83,7 +113,9 @@ class Ledger:
         new = [key for key in wanted if book.get(key, size) >= size]
         if new:
             for key in new:
-                book.pop(key, None)
+                had = book.pop(key, None)
+                if had is not None:
+                    self.lost.append(f"{pool}: {key} had number {had}, and the pool ends at {size - 1}")
             taken = set(book.values())
             free = (n for n in range(size) if n not in taken)
             for key in new:
@@ -115,17 +147,16 @@ class Ledger:
                 del self.pools[pool][key]
         return sum(map(len, retired.values()))
 
-    def changes_since(self, older: Ledger) -> list[str]:
-        """Return lines of what this run gave, changed or gave back; numbers are positions in the pool, from 0."""
-        lines = []
+    def changes_since(self, older: Ledger) -> list[Change]:
+        """Return what this run gave, changed or gave back."""
+        found = []
         for pool, book in sorted(self.pools.items()):
             before = older.pools.get(pool, {})
             for key in sorted(set(book) | set(before), key=natural_key):
                 old, new = before.get(key), book.get(key)
                 if old != new:
-                    how = f"new, {new}" if old is None else f"given back, {old}" if new is None else f"{old} -> {new}"
-                    lines.append(f"{pool}: {key} {how}")
-        return lines
+                    found.append(Change(pool, key, old, new))
+        return found
 
     def copy(self) -> Ledger:
         """Return an independent copy, with nothing asked for yet."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fabric.allocation.addresses import host, usable
+from fabric.allocation.addresses import host, pair, usable
 from fabric.allocation.ledger import PoolExhaustedError
 from fabric.plan import PoolUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from ipaddress import IPv4Network
 
     from fabric.allocation.ledger import Ledger
@@ -38,6 +38,7 @@ class Numbers:
         self.inventory, self.ledger, self.problems = inventory, ledger, problems
         self.pools = inventory.site.pools
         self._uses: list[tuple[str, str, int]] = []
+        self._meanings: dict[str, Callable[[int], str]] = {}
 
     def take(
         self, pool: str, keys: Iterable[str], size: int, path: Path_, renamed: dict[str, str] | None = None
@@ -53,15 +54,14 @@ class Numbers:
             self.problems.append(self.inventory.problem("pools.exhausted", path, f"pool {pool}", error.text, fix))
             return dict.fromkeys(wanted, 0)
 
-    def addresses(
-        self, pool: str, field: str, keys: Iterable[str], renamed: dict[str, str] | None = None
-    ) -> dict[str, str]:
+    def addresses(self, pool: str, field: str, keys: Iterable[str]) -> dict[str, str]:
         """One address (without length) a key from the pool of `pools.<field>`."""
         network: IPv4Network = getattr(self.pools, field)
         # the last address of the management network is its gateway
         size = usable(network) - (field == "management")
-        numbers = self.take(pool, keys, size, ("pools", field), renamed)
+        numbers = self.take(pool, keys, size, ("pools", field))
         self._uses.append((pool, str(network), size))
+        self._meanings[pool] = lambda number: host(network, number + 1)
         return {key: host(network, number + 1) for key, number in numbers.items()}
 
     def range(
@@ -72,6 +72,7 @@ class Numbers:
         size = span.last - span.first + 1
         numbers = self.take(pool, keys, size, ("pools", field), renamed)
         self._uses.append((pool, f"{span.first}-{span.last}", size))
+        self._meanings[pool] = lambda number: str(span.first + number)
         return {key: span.first + number for key, number in numbers.items()}
 
     def pairs(self, pool: str, network: IPv4Network, keys: Iterable[str], path: Path_) -> dict[str, int]:
@@ -79,6 +80,7 @@ class Numbers:
         size = network.num_addresses // 2
         numbers = self.take(pool, keys, size, path)
         self._uses.append((pool, str(network), size))
+        self._meanings[pool] = lambda number: pair(network, number)[0]
         return numbers
 
     @cached_property
@@ -87,21 +89,20 @@ class Numbers:
         site = self.inventory.site
         renamed = {name: spec.was for name, spec in site.tenants.items() if spec.was}
         numbers = self.take("tenant", site.tenants, _MOST_RD, ("tenants",), renamed)
+        self.means("tenant", lambda number: f"{number + 1} (VNI {self.pools.vni_step * (number + 1)})")
         vlans = self.range("vlan", "vlans", site.tenants, renamed)
         return {
             name: TenantNumbers(number + 1, self.pools.vni_step * (number + 1), vlans[name])
             for name, number in numbers.items()
         }
 
-    @cached_property
-    def renamed_servers(self) -> dict[str, str]:
-        """New server name to the name it had, for classes that say `was`."""
-        return {
-            f"{name}-{n:0{spec.digits}d}": f"{spec.was}-{n:0{spec.digits}d}"
-            for name, spec in self.inventory.site.servers.items()
-            if spec.was
-            for n in range(1, spec.count + 1)
-        }
+    def means(self, pool: str, meaning: Callable[[int], str]) -> None:
+        """Say what a position of a pool stands for."""
+        self._meanings[pool] = meaning
+
+    def meaning(self, pool: str, number: int) -> str:
+        """Return what a position stands for, such as an AS number or address; the position where nobody said."""
+        return self._meanings.get(pool, str)(number)
 
     def uses(self) -> list[PoolUse]:
         """How full each pool is, retired numbers counted."""

@@ -1,7 +1,7 @@
 """What every single and double failure leaves, from the plan alone.
 
-Parts that fail: cables, optics (a breakout's legs share one), switches, pipelines (cages that share one), gateways
-and racks. After a failure the model is converged routing with equal-cost paths.
+Parts that fail: cables, optics (the ports of one breakout share a transceiver), switches, pipelines (cages that share
+one), gateways and racks. After a failure the model is converged routing with equal-cost paths.
 
 - `cut` servers have no working port any more in a fabric where they had one; `split` pairs of leaves have endpoints
   and no spine that joins them.
@@ -74,23 +74,21 @@ def parts_of(plan: Plan) -> list[Part]:
     """Return every part of the managed fabrics that can fail."""
     managed = {name for name, f in plan.fabrics.items() if f.managed}
     links = [link for link in plan.links.values() if link.kind == EXTERNAL_LINK or link.fabric in managed]
-    by_cable: dict[tuple[str, int], set[str]] = {}
     touching: dict[str, set[str]] = {}
     for link in links:
-        by_cable.setdefault((link.fabric, link.cable), set()).add(link.id)
         for end in (link.a, link.b):
             touching.setdefault(end.device, set()).add(link.id)
     found = [Part("link", link.id, frozenset({link.id})) for link in links if link.kind != EXTERNAL_LINK]
-    found += [Part("optic", " + ".join(sorted(ids)), frozenset(ids)) for ids in by_cable.values() if len(ids) > 1]
     for switch in plan.switches.values():
         if switch.fabric in managed:
             found.append(Part("switch", switch.name, frozenset(touching.get(switch.name, ()))))
-            found += _pipelines(switch)
+            found += _cages(switch)
     found += [Part("gateway", name, frozenset(touching.get(name, ()))) for name in plan.gateways]
     return found + _racks(plan, touching)
 
 
-def _pipelines(switch: Switch) -> list[Part]:
+def _cages(switch: Switch) -> list[Part]:
+    """Optics (a cage with more than one cable in use: a breakout shares one transceiver) and pipelines of a switch."""
     from fabric.hardware.profiles import switch_profile
 
     links_of: dict[int, list[str]] = {}
@@ -98,7 +96,10 @@ def _pipelines(switch: Switch) -> list[Part]:
         if port.link:
             links_of.setdefault(port.cage, []).append(port.link)
     groups = [(c, frozenset(i for k in c for i in links_of.get(k, ()))) for c in switch_profile(switch.model).pipelines]
-    return [
+    optics = [
+        Part("optic", f"{switch.name} cage {cage}", frozenset(ids)) for cage, ids in links_of.items() if len(ids) > 1
+    ]
+    return optics + [
         Part("pipeline", f"{switch.name} cages {' and '.join(map(str, cages))}", ids)
         for cages, ids in groups
         if len(ids) > 1

@@ -160,7 +160,7 @@ class AddressBook:
         self.numbers: dict[str, int] = {}
         self.block = 0
 
-    def allocate(self, members: list[Member], renamed: dict[str, str]) -> None:
+    def allocate(self, members: list[Member]) -> None:
         """Give every member a block. Raises PoolExhaustedError (too many servers) or ValueError (too many ports)."""
         most = max(len(member.ports) for member in members)
         need = self.start + 2 * most
@@ -171,7 +171,12 @@ class AddressBook:
         size = self.network.num_addresses // self.block
         if not size:
             raise PoolExhaustedError(self.pool, 0, len(members), (), ())
-        self.numbers = self.ledger.allocate(self.pool, (m.server for m in members), size, renamed)
+        self.numbers = self.ledger.allocate(self.pool, (m.server for m in members), size)
+
+    def block_prefix(self, number: int) -> str:
+        """The addresses of a block, as a prefix."""
+        first = dotted(int(self.network.network_address) + number * self.block)
+        return f"{first}/{33 - self.block.bit_length()}"
 
     def service_address(self, server: str) -> str:
         """The server's /32, without length."""

@@ -108,7 +108,7 @@ def build_fabric(
     classes = _classes(inventory, name, spec, problems)
     if classes is None:
         return None
-    _rows(draft, classes, ledger)
+    _rows(draft, classes)
     before = len(problems)
     wants = _server_wants(inventory, name, spec, problems) + gateways
     _check_attach(inventory, draft, wants, problems)
@@ -125,13 +125,12 @@ def build_fabric(
     return draft
 
 
-def _rows(draft: FabricDraft, classes: dict[str, ClassPorts], ledger: Ledger) -> None:
+def _rows(draft: FabricDraft, classes: dict[str, ClassPorts]) -> None:
     prefix = draft.spec.prefix or draft.name
     for kind in (LEAF, BORDER_LEAF):
         switch = switch_spec(draft.spec, kind)
         if switch and kind in classes:
             row_prefix = switch.name or f"{prefix}-{kind}"
-            _rename_pins(ledger, draft.name, switch.was, row_prefix)
             draft.rows[kind] = LeafRow(kind, row_prefix, classes[kind], switch.count, _MOST_LEAVES)
 
 
@@ -163,18 +162,6 @@ def _top(
         text = f"{len(draft.leaves)} leaves and no spine to join them"
         path = ("fabrics", draft.name)
         problems.append(inventory.problem("topology.spine", path, draft.name, text, "add `spine:` to the fabric"))
-
-
-def _rename_pins(ledger: Ledger, fabric: str, old: str | None, new: str) -> None:
-    if not old:
-        return
-    for book in (f"cabling/{fabric}", f"uplinks/{fabric}"):
-        pins = ledger.pins.get(book, {})
-        for key in list(pins):
-            value = pins.pop(key)
-            pins[re.sub(rf"^{re.escape(old)}-(\d+:)", rf"{new}-\1", key)] = re.sub(
-                rf"^{re.escape(old)}-(\d+:)", rf"{new}-\1", value
-            )
 
 
 def _classes(inventory: Inventory, name: str, spec: Fabric, problems: list[Problem]) -> dict[str, ClassPorts] | None:
@@ -238,7 +225,6 @@ def _above_leaves(
     spec = draft.spec.spine
     assert spec
     prefix = spec.name or f"{draft.spec.prefix or draft.name}-spine"
-    _rename_pins(ledger, draft.name, spec.was, prefix)
     try:
         if draft.spec.super_spine:
             _pods_and_planes(draft, prefix, classes, ledger)

@@ -6,7 +6,8 @@ Three ways to place a NIC group, all sequential over the servers of a fabric:
   ports this puts 8 servers, 64 accelerators, behind one leaf: their traffic never needs a spine.
 - rail-optimised: leaves form groups; NIC r of every server in the group goes to the leaf that serves rail r. A group
   has as many leaves as the site needs, at most one a rail, and the rails are divided evenly over them.
-- alternating: the ports of a server alternate over a pair of leaves; the pair is filled before the next is begun.
+- alternating: the ports of a server alternate over a pair of leaves, servers with one port alternate among themselves;
+  the pair is filled before the next is begun.
 
 Positions are pinned in the ledger: what was cabled once stays, whatever is added or reordered later.
 """
@@ -93,10 +94,13 @@ def place(wants: Iterable[Want], rows: dict[str, LeafRow], ledger: Ledger, book:
     stale = _stale(ordered, pins, ledger, book)
     placed: dict[int, Placed] = {}
     for i, want in enumerate(ordered):
-        pin = None if want.group in stale else pins.get(f"{want.server}:{want.port}")
+        key = f"{want.server}:{want.port}"
+        pin = None if want.group in stale else pins.get(key)
         found = _pinned(rows[want.attach], want, pin) if pin else None
         if found:
             placed[i] = _take(want, *found)
+        elif pin:
+            ledger.lost.append(f"{key} was on {pin}, which is no free {want.speed}G port for it any more")
     cursors: dict[tuple[str, str, int], int] = {}
     for i, want in enumerate(ordered):
         if i not in placed:
@@ -168,6 +172,10 @@ def _rail_optimised(want: Want, row: LeafRow, cursors: dict[tuple[str, str, int]
 def _alternating(want: Want, row: LeafRow, cursors: dict[tuple[str, str, int], int]) -> Draft:
     width = min(2, row.limit)
     within = want.position % width
+    if want.width == 1:  # a server with one port alternates with the server before it
+        turn = (want.attach, f"{ALTERNATING}/turn/{want.group}", want.speed)
+        within = cursors.get(turn, 0) % width
+        cursors[turn] = cursors.get(turn, 0) + 1
     key = (want.attach, f"{ALTERNATING}/{within}", want.speed)
     pair = cursors.get(key, 0)
     if not row.ports.capacity(DOWN, want.speed):

@@ -82,6 +82,8 @@ def connect(leaves: Sequence[Draft], spines: Sequence[Draft], ledger: Ledger, bo
             spine_port = spine.has(DOWN, port.speed, spine_port_name) if spine else None
             if spine and spine_port:
                 links[key] = _take(leaf, port, spine, spine_port)
+            elif key in pins:
+                ledger.lost.append(f"{key} was on {pins[key]}, which is no free {port.speed}G port for it any more")
     for leaf in leaves:
         _connect_rest(leaf, spines, links)
     live = {f"{leaf.name}:{port.name}": None for leaf in leaves for port in _up(leaf)}

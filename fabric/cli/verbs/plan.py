@@ -12,6 +12,7 @@ from fabric.cli.output import print_json, print_problems
 Examples:
   kvfabric plan xoc-256                     a page: tiers, ports, tenants, gateways, pools
   kvfabric plan xoc-256 --changes           which numbers this inventory would newly take
+  kvfabric plan my-site --changes --format json    the same for a script
   kvfabric plan xoc-256 --format json       the whole plan
   kvfabric plan my-site --save              remember the numbers in my-site/ledger.json
 """
@@ -30,8 +31,11 @@ def command(site: str, form: str, summary: bool, changes: bool, save: bool, forg
     planned = plan_site(site, forget_retired=forget)
     print_problems(planned.problems)
     if changes:
-        for line in planned.changes:
-            click.echo(line)
+        if form == "json":
+            print_json([change.to_dict(planned.meaning) for change in planned.changes])
+        else:
+            for change in planned.changes:
+                click.echo(change.text(planned.meaning))
     elif form == "json":
         print_json(summarise(planned.plan) if summary else planned.plan.to_dict())
     else:
