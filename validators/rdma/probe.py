@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from validators.rdma.places import Places
     from validators.results import Result
 
+_UNBROKEN = frozenset({"transfer", "access", "stale"})
+"""Scenarios in which the path and the peer stay well."""
 _VIRTUAL_SETTINGS = {"timeout": 15, "retry_cnt": 7}
 """Queue pairs where a busy processor, not the path, makes an answer late: Soft-RoCE tries again until the deadline."""
 _VIRTUAL_PATIENCE = 4
@@ -60,7 +62,7 @@ def collect(
         for number, flows in enumerate(rounds, start=1):
             say(f"round {number} of {len(rounds)}: {len(flows)} flows, class {name}, {ask.scenario} {ask.verb}")
             want = wanted(plan, flows[0].reader.fabric, name)
-            patient = {} if places.physical or ask.scenario != "transfer" else _VIRTUAL_SETTINGS
+            patient = {} if places.physical or ask.scenario not in _UNBROKEN else _VIRTUAL_SETTINGS
             settings = {"mtu": want.mtu, "traffic_class": want.traffic_class, **patient, **ask.settings}
             patience_s = ask.deadline_s * (1 if places.physical else _VIRTUAL_PATIENCE)
             own = replace(ask, settings=settings, identity=_identity(ask), deadline_s=patience_s)
