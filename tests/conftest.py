@@ -8,10 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fabric.build import load_plan
 from fabric.plan import Plan
 from fabric.resources import data_folder
+
+# how fast examples are made says how busy the machine is, not whether the code is right
+settings.register_profile("kvfabric", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kvfabric")
 
 ROOT = Path(__file__).resolve().parents[1]
 # pods-100k has three tiers, which are planned and counted but not rendered

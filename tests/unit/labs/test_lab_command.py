@@ -177,6 +177,6 @@ def test_a_lab_that_goes_away_ends_the_program_with_words(lab):
     process = subprocess.Popen(_relay("sleep", "60"), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     time.sleep(1)
     lab.send({"id": 0, "op": "stop"})
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=60)
     assert process.returncode != 0
     assert b"lab here has gone: stopped" in err
