@@ -17,7 +17,7 @@ from validators.connections.in_lab import quiet
 from validators.connections.lab_stand import OUTSIDE, Stand
 from validators.failover import judge as failover
 from validators.failover.drain import CHECK, DrainSeen, NewFlow, OpenFlow, gateway_of, judge
-from validators.failover.in_lab import first_tenant, settled
+from validators.failover.in_lab import first_tenant, mend, settled
 from validators.failover.lanes import Lane, Rates, Traffic, lay
 from validators.results import Result, State, combine
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Watched = dict[str, FlowsSeen]
 
 _WATCH_S = 4.0
-_LEASE_S = 120.0
+_LEASE_S = 300.0
 _MOST_SILENCE_MS = 1500.0  # a static flow may lose what was under way when its routes moved
 
 
@@ -120,7 +120,7 @@ class _Drain:
 
     def undo(self) -> None:
         """Bring the gateway back and let it take traffic; running it again changes nothing."""
-        self.lab.call("heal", target=self.gateway)
+        mend(self.lab, self.gateway)
         deadline = time.monotonic() + 30
         while (done := self.lab.run(self.gateway, ["gatewayctl", "undrain"])).rc and time.monotonic() < deadline:
             time.sleep(1)  # FRR needs a moment until it takes commands

@@ -102,8 +102,10 @@ class _Side:
         """Return frames of this run, their flow numbers and receive times."""
         frames, times = self.ring.read()
         if self.protocol == layout.TCP:
-            raw = frames["ack" if back else "seq"].astype(np.int64)
-            raw -= 1 if back else (frames["flags"] & layout.SYN == 0)
+            # a reset answers with the number that was acknowledged (RFC 9293 3.5.2): both sides use the same ones
+            reset = frames["flags"] & (layout.RST | layout.ACK) == layout.RST
+            raw = np.where(reset, frames["seq"], frames["ack" if back else "seq"]).astype(np.int64)
+            raw -= reset | back | (frames["flags"] & layout.SYN == 0)
             flows, good = raw >> 12, (raw >> 8) & 0xF == (self.spec.run & 0xF)
         else:
             flows = frames["flow"].astype(np.int64)
@@ -234,6 +236,9 @@ class FlowsInitiator(_Side):
             right &= ~reset
             self._send(np.unique(flows[right & (frames["flags"] & layout.SYN > 0)]))
         flows, times = flows[right], times[right]
+        # one that talks again was only held up: when it falls silent once more, it is replaced once more
+        again = flows[flows < self.spec.slots]
+        self._remade[again[self.resets[again] == 0]] = False
         new = np.unique(flows[self.gaps.first[flows] == 0])
         self.gaps.take(flows, times)
         new = new[new < self.spec.long]
@@ -248,6 +253,7 @@ class FlowsInitiator(_Side):
         if not len(slots):
             return
         silent = (time.time_ns() - self.gaps.last[slots]) > self.spec.reopen_s * 1e9
+        silent |= self.resets[slots] > 0  # whatever still comes in by the other gateway: a client has given it up
         self._try_at[slots] = now + np.where(silent, self.spec.reopen_s, self.spec.reopen_s / 4)
         want = slots[silent & ~self._remade[slots]]
         if len(want):

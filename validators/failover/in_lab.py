@@ -9,6 +9,7 @@ probe itself, else by the lab after `_LEASE_S`.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 BFD_MS = 900.0  # 300 ms x 3, on every session
 _ROUTING_MS = 2100.0  # a lab has one CPU for all its routers
-_LEASE_S = 180.0
+_LEASE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def run_failover(
                 say(f"{CHECK} {gateway} {case.name}: {case.text}")
                 results += _Failover(plan, lab, traffic, gateway, case, within_ms).run()
     finally:
-        lab.call("heal")
+        mend(lab)
     settled(lab)
     return results
 
@@ -100,6 +101,16 @@ def run_failover(
 def first_tenant(plan: Plan) -> str:
     """Return the first tenant that exposes anything; empty when none does."""
     return next((tenant.name for tenant in plan.tenants.values() if tenant.exposures), "")
+
+
+def mend(lab: Running, target: str = "") -> None:
+    """Undo a fault of the lab, or all of them; a fault that has ended by itself meanwhile is undone already."""
+    if any(target in ("", fault["target"]) for fault in lab.call("faults")):
+        with suppress(CouldNotRunError, InputError):
+            lab.call("heal", target=target)
+    left = [fault["target"] for fault in lab.call("faults") if target in ("", fault["target"])]
+    if left:
+        raise CouldNotRunError(f"lab {lab.name}: {', '.join(left)} could not be healed")
 
 
 def settled(lab: Running, timeout_s: float = 90) -> None:
@@ -127,7 +138,7 @@ class _Failover:
         try:
             back = self._watch("back", lambda: self._heal(target), after_s=2.0)
         finally:
-            self.lab.call("heal", target=target)
+            mend(self.lab, target)
         return [*lost, *back]
 
     def _target(self) -> str:
@@ -141,7 +152,7 @@ class _Failover:
         self.lab.call("cut", target=target, how=self.case.how, seconds=_LEASE_S)
 
     def _heal(self, target: str) -> None:
-        self.lab.call("heal", target=target)
+        mend(self.lab, target)
         settled(self.lab)
 
     def _watch(self, phase: str, event: Callable[[], None], after_s: float) -> list[Result]:

@@ -107,7 +107,7 @@ def lay(plan: Plan, lab: Running, tenant: str, exposure: str = "", rates: Rates 
 def _spec(target: Target, inside: str, outside: str, rates: Rates) -> FlowsSpec:
     """Stateful modes talk TCP, where a lost flow can be told from one that was made again unseen; static talks UDP."""
     common = {"slots": rates.flows, "interval_s": rates.interval_s, "new_per_s": rates.new_per_s}
-    common |= {"canaries": _PORTS_EACH - 9 * rates.flows, "reopen_s": max(0.2, 4 * rates.interval_s)}
+    common |= {"canaries": _PORTS_EACH - 9 * rates.flows, "reopen_s": max(0.3, 4 * rates.interval_s)}
     mode = target.exposure.mode
     if mode != "portForward":
         return FlowsSpec("tcp" if mode == "masquerade" else "udp", inside, outside, 7000, **common)  # type: ignore[arg-type]

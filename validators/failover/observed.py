@@ -110,10 +110,11 @@ def _canaries(opened: Any, answered: Any, public: Any) -> tuple[CanarySeen, ...]
 def _slot(spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> SlotSeen:
     back, towards = _silence(initiator["gaps"], slot, spec), _silence(responder["gaps"], slot, spec)
     after, remade = "", None
-    lost_at = min(back.last_good_ns, initiator["gaps"]["last"][slot])
+    ends = [back.last_good_ns, int(initiator["gaps"]["last"][slot]), int(initiator["resets"][slot])]
+    lost_at = min(at for at in ends if at) if any(ends) else 0
     for flow in range(slot + spec.slots, spec.long, spec.slots):
         first = int(initiator["gaps"]["first"][flow])
-        if first:
+        if first > lost_at:
             remade = (first - int(lost_at)) / 1e6
             after = address_text(int(responder["src"][flow]))
             break

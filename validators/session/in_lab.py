@@ -12,7 +12,7 @@ from labs.outside import INTERNET_ADDRESS
 from validators.connections.from_plan import Target, targets
 from validators.connections.in_lab import quiet, scaled_timers, site_of
 from validators.connections.programs import LabHost
-from validators.failover.in_lab import settled
+from validators.failover.in_lab import mend, settled
 from validators.results import Result, State
 from validators.session.cases import Service, run_case
 from validators.session.client import Request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 CASES = ("worker", "tool", "drain", "gateway")
-_LEASE_S = 120.0
+_LEASE_S = 300.0
 _IDLE_S = 3.0  # what idleTimeout becomes while a tool call outlasts it
 _TOOL_S = 6.0
 # BFD, routing on one CPU, and the silence after which a client gives a connection up
@@ -150,5 +150,5 @@ class _Run:
         try:
             yield lambda: self.lab.call("cut", target=gateway, how="silent", seconds=_LEASE_S)
         finally:
-            self.lab.call("heal", target=gateway)
+            mend(self.lab, gateway)
             settled(self.lab)
