@@ -25,7 +25,7 @@ OWNER, READER = "compute-001:be0-port0", "compute-003:be1-port0"
 ASK = probe.Ask(groups=((4096, 150), (65_536, 4)), qps=2, repeats=3)
 # a dead path is stated to be seen within 4.096 us x 2^15 x 4 x 7 = 3.8 s: room for a machine that does much else
 SOON = {"timeout": 15}
-QUICK = probe.Ask(groups=((4096, 32),), qps=4, repeats=2)
+QUICK = probe.Ask(groups=((4096, 16),), qps=4, repeats=1)
 
 
 @pytest.fixture(scope="module")
