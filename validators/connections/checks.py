@@ -18,7 +18,7 @@ from validators.journal_records import result_from_dict, result_to_dict
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fabric.plan import Exposure, Plan
     from labs.client import Running
@@ -118,8 +118,9 @@ class NatBehaviour(_ProbeCheck):
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
-        """One case per exposure."""
-        yield from (ExposureInputs(tenant=e.tenant, exposure=e.name) for e in _exposures(plan))
+        """One case per tenant and mode: `nat-rules` reads all exposures, and a mode does the same for all of them."""
+        for exposure in _first(plan, lambda e: (e.tenant, e.mode)):
+            yield ExposureInputs(tenant=exposure.tenant, exposure=exposure.name)
 
     def probe(self, context: Context, lab: Running, inputs: ExposureInputs) -> list[Result]:
         """Ask all NAT cases."""
@@ -148,10 +149,10 @@ class IdleTimeouts(_ProbeCheck):
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
-        """One case per exposure that keeps state."""
-        yield from (
-            IdleInputs(tenant=e.tenant, exposure=e.name) for e in _exposures(plan) if e.mode != "static"
-        )  # fmt: skip
+        """One case per mode and timeout that keeps state: `nat-timeouts` reads the timers of every exposure."""
+        for exposure in _first(plan, lambda e: (e.mode, e.idle_timeout_s)):
+            if exposure.mode != "static":
+                yield IdleInputs(tenant=exposure.tenant, exposure=exposure.name)
 
     def probe(self, context: Context, lab: Running, inputs: IdleInputs) -> list[Result]:
         """Measure the truth table."""
@@ -193,10 +194,8 @@ class ConnectionLadder(_ProbeCheck):
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per gateway group: its first exposure that lets something out."""
-        seen: set[str] = set()
-        for exposure in _exposures(plan):
-            if exposure.mode == "masquerade" and exposure.group not in seen:
-                seen.add(exposure.group)
+        for exposure in _first(plan, lambda e: (e.group, e.mode)):
+            if exposure.mode == "masquerade":
                 yield LadderInputs(tenant=exposure.tenant, exposure=exposure.name)
 
     def probe(self, context: Context, lab: Running, inputs: LadderInputs) -> list[Result]:
@@ -233,6 +232,14 @@ def _exposures(plan: Plan) -> list[Exposure]:
     if not any(tenant.exposures for tenant in plan.tenants.values()):
         return []
     return [target.exposure for target in targets(plan)]
+
+
+def _first(plan: Plan, alike: Callable[[Exposure], tuple[object, ...]]) -> list[Exposure]:
+    """Return the first exposure of each kind."""
+    found: dict[tuple[object, ...], Exposure] = {}
+    for exposure in _exposures(plan):
+        found.setdefault(alike(exposure), exposure)
+    return list(found.values())
 
 
 def _exposure(plan: Plan, inputs: Any) -> Exposure:
