@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # read now: once inside a node, this file may be out of sight
 _SCRIPT = (Path(__file__).resolve().parent.parent / "node.sh").read_text()
-_LONGEST_S = 300
+_LONGEST_S = 900
 
 
 class NodeError(Exception):
@@ -59,10 +59,13 @@ def _asked(argv: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _run(step: str, **settings: str) -> list[str]:
-    done = subprocess.run(
-        ["sh", "-c", _SCRIPT, "node.sh", step], stdin=subprocess.DEVNULL, text=True, capture_output=True, check=False,
-        timeout=_LONGEST_S, env={**os.environ, **settings},
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["sh", "-c", _SCRIPT, "node.sh", step], stdin=subprocess.DEVNULL, text=True, capture_output=True,
+            check=False, timeout=_LONGEST_S, env={**os.environ, **settings},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise NodeError(f"node.sh {step}: not done within {_LONGEST_S} s; is this machine very busy?") from None
     if done.returncode:
         raise NodeError(done.stderr.strip() or f"node.sh {step}: exit {done.returncode}")
     return [line[2:] for line in done.stdout.splitlines() if line.startswith("! ")]

@@ -181,9 +181,9 @@ def test_impair_delays_until_its_end(lab):
 
 def _wait_for(true, timeout_s=120):
     deadline = time.monotonic() + timeout_s
-    while not true() and time.monotonic() < deadline:
+    while not true():
+        assert time.monotonic() < deadline
         time.sleep(0.5)
-    assert true()
 
 
 def _missing(lab):
