@@ -101,11 +101,20 @@ def _why_down(node: str) -> dict[str, str]:
     from labs.native.nodes import run_in
 
     said = converge.parse_documents(run_in(node, ["vtysh", "-c", "show bgp vrf all neighbors json"]).stdout)
+    return reset_reasons(said[0] if said and isinstance(said[0], dict) else {})
+
+
+def reset_reasons(said: dict[str, Any]) -> dict[str, str]:
+    """Read why sessions that are down went down, and when, from `show bgp vrf all neighbors json`, by neighbor."""
     found = {}
-    for vrf in said[0].values() if said and isinstance(said[0], dict) else ():
+    for vrf in said.values():
         for name, peer in vrf.items() if isinstance(vrf, dict) else ():
-            if isinstance(peer, dict) and peer.get("bgpState") != "Established" and peer.get("lastResetDueTo"):
-                found[name] = f"{peer['lastResetDueTo']}, {peer.get('lastResetTimerMsecs', 0) / 1000:.0f} s ago"
+            if not isinstance(peer, dict) or peer.get("bgpState") == "Established" or not peer.get("lastResetDueTo"):
+                continue
+            reason = str(peer["lastResetDueTo"])
+            if "Notification" in reason:  # what it said is what matters
+                reason = str(peer.get("lastNotificationReason") or reason)
+            found[name] = f"{reason}, {peer.get('lastResetTimerMsecs', 0) / 1000:.0f} s ago"
     return found
 
 

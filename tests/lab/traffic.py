@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -71,42 +72,51 @@ s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.
 s.connect((target, target_port)); print(s.makefile().readline().strip())
 """
 
-# an RDMA READ whose two ends meet through files, not by TCP: only verbs decide whether it works
+# RDMA READs whose two ends meet through files, not by TCP: only verbs decide whether they work. A row of how it went.
 READ = """
 import json, pathlib, sys, time
 from validators.rdma.host.backend import OpenSpec, Piece, QpSettings, TransferError
 from validators.rdma.host.memory import Buffer
 from validators.rdma.host.pyverbs_backend import Backend
-role, address, device, folder = sys.argv[1:5]
+role, address, device, folder, settings = sys.argv[1:6]
 folder = pathlib.Path(folder); folder.mkdir(exist_ok=True)
 other = {"owner": "reader", "reader": "owner"}[role]
-def wait(name):
-    for _ in range(300):
+def wait(name, limit=120):
+    for _ in range(limit * 10):
         if (folder / name).exists(): return (folder / name).read_text()
         time.sleep(0.1)
     sys.exit("the other end did not come")
-def put(name, text):
+def put(name, text=""):
     (folder / (name + ".new")).write_text(text); (folder / (name + ".new")).rename(folder / name)
-buffer = Buffer(65536)
-if role == "owner": buffer.map[:65536] = b"KV" * 32768
+content, buffer = b"KV" * 32768, Buffer(65536)
+if role == "owner": buffer.map[:65536] = content
 opened = Backend().open(OpenSpec(address, device))
 region = opened.register("main", buffer, "read" if role == "owner" else "local")
-link = opened.connect("main", 1, 16, QpSettings(timeout=14, retry_cnt=4))
+link = opened.connect("main", 1, 16, QpSettings(**json.loads(settings)))
 put(role, json.dumps({"info": link.local_info(), "address": region.address, "key": region.key}))
 peer = json.loads(wait(other))
 link.establish(peer["info"])
-put(role + ".ready", "")
+put(role + ".ready")
 wait(other + ".ready")
 if role == "owner":
-    wait("done"); print(json.dumps({"owner": "done"})); sys.exit()
+    wait("done", 300)
+    sys.exit()
+row, last = {"status": "SUCCESS", "same": True, "reads": 0, "longest_s": 0.0}, time.time()
+print("reading", flush=True)
 try:
     read = link.prepare("read", [Piece(0, 0, 65536)], region, {"address": peer["address"], "key": peer["key"]})
-    read.run(20)
-    print(json.dumps({"status": "SUCCESS", "same": bytes(buffer.map[:65536]) == b"KV" * 32768}))
+    while True:
+        buffer.clear()
+        read.run(120)
+        now = time.time()
+        row["reads"] += 1
+        row["longest_s"], last = max(row["longest_s"], now - last), now
+        row["same"] = row["same"] and bytes(buffer.map[:65536]) == content
+        if (folder / "stop").exists(): break
 except TransferError as error:
-    print(json.dumps({"status": error.status, "same": bytes(buffer.map[:65536]) == b"KV" * 32768}))
-finally:
-    put("done", "")
+    row.update(status=error.status, same=bytes(buffer.map[:65536]) == content)
+print(json.dumps(row))
+put("done")
 """
 
 
@@ -163,18 +173,30 @@ def vip_up(lab: Any, *services: str) -> bool:
     return all(backend.up for service in services for backend in backends(lab, service))
 
 
-def rdma_read(lab: Any, owner: tuple[str, str], reader: tuple[str, str], name: str) -> dict[str, Any]:
-    """An RDMA READ by pyverbs between two (server, address), introduced to each other through files."""
-    folder = f"/lab/results/{name}"
-    started = []
-    for role, (server, address) in (("owner", owner), ("reader", reader)):
-        argv = ["timeout", "50", "python3", "-c", READ, role, address, f"{server}.be0-port0", folder]
-        started.append(lab.start(server, argv))
-    done = started[1].wait(60)
-    started[0].kill()
-    assert done.out, (done.err, started[0].printed())
-    found: dict[str, Any] = json.loads(done.out)
-    return found
+class Reading:
+    """RDMA READs by pyverbs from an owner to a reader, both (server, address), until it is stopped."""
+
+    def __init__(self, lab: Any, owner: tuple[str, str], reader: tuple[str, str], **settings: int) -> None:
+        name = uuid.uuid4().hex[:8]
+        self.folder = lab.share / "results" / name
+        self.ends = []
+        for role, (server, address) in (("owner", owner), ("reader", reader)):
+            argv = ["python3", "-c", READ, role, address, f"{server}.be0-port0", f"/lab/results/{name}"]
+            self.ends.append(lab.start(server, [*argv, json.dumps(settings)]))
+        self.owner, self.reader = self.ends
+
+    def started(self) -> None:
+        """Wait until the two know each other."""
+        self.reader.wait_for("reading", 180)
+
+    def row(self) -> dict[str, Any]:
+        """Stop after the READ that runs: status of the last, whether every content was right, how many, the longest."""
+        (self.folder / "stop").touch()
+        done = self.reader.wait(300)
+        self.owner.kill()
+        assert done.rc == 0, (done.out, done.err, self.owner.printed())
+        found: dict[str, Any] = json.loads(done.out.splitlines()[-1])
+        return found
 
 
 def packets_in(lab: Any, node: str) -> int:

@@ -60,6 +60,18 @@ def test_a_router_shows_what_is_down():
     assert session[1] == "leaf-01: BFD to Ethernet8 is down (control detection time expired)"
 
 
+def test_sessions_that_are_down_say_why():
+    peer = {"bgpState": "Idle", "lastResetDueTo": "BGP Notification send", "lastNotificationReason": "Cease/BFD Down"}
+    said = {
+        "default": {
+            "vrfId": 0,
+            "Ethernet8": {**peer, "lastResetTimerMsecs": 4000},
+            "Ethernet0": {"bgpState": "Established"},
+        }
+    }
+    assert status.reset_reasons(said) == {"Ethernet8": "Cease/BFD Down, 4 s ago"}
+
+
 def test_tenant_routes_nobody_could_say_are_no_number():
     rows = status.tenants(LAB, {"leaf-01": SEEN})
     assert rows == [{"vrf": "Vrf-a", "vni": 100, "routes": {"leaf-01": 1}}]
