@@ -80,10 +80,10 @@ def test_dscp_and_ecn_are_on_the_outer_header_at_the_spine(lab):
 @dataclass
 class Lost:
     spine: str
+    port: str
     row: dict[str, Any]
     bfd: dict[str, Any]
     bgp: dict[str, Any]
-    found_after_s: float
     missing: list[str]
     reached: bool
     healed: list[str]
@@ -102,13 +102,16 @@ def lost(lab: Any) -> Lost:
     def peer() -> dict[str, Any]:
         return next(p for p in frr(lab, "leaf-01", "show bfd peers") if p.get("interface") == port)
 
+    def neighbor() -> dict[str, Any]:
+        found: dict[str, Any] = frr(lab, "leaf-01", f"show bgp neighbors {port}")[port]
+        return found
+
     lab.call("cut", target=spine, how="silent")
     try:
-        started = time.monotonic()
-        assert wait_until(lambda: peer()["status"] != "up", 30)
-        took = time.monotonic() - started
+        assert wait_until(lambda: peer()["status"] == "down", 60)
         bfd = peer()
-        bgp = frr(lab, "leaf-01", f"show bgp neighbors {port}")[port]
+        assert wait_until(lambda: neighbor()["bgpState"] != "Established", 60)
+        bgp = neighbor()
         time.sleep(3)
         row = reading.row()
         missing = lab.call("status")["missing"]
@@ -116,17 +119,16 @@ def lost(lab: Any) -> Lost:
     finally:
         healed = lab.call("heal")
     assert lab.call("converge", timeout_s=180)["missing"] == []
-    return Lost(spine, row, bfd, bgp, took, missing, reached, healed)
+    return Lost(spine, port, row, bfd, bgp, missing, reached, healed)
 
 
 def test_spine_loss_is_found_by_bfd(lost: Lost):
     assert lost.bfd["status"] == "down"
     assert lost.bfd["diagnostic"] == "control detection time expired"
-    # 3 x 300 ms, and what a loaded machine adds; BGP's own hold timer is 9 s
-    assert lost.found_after_s < 6
-    assert lost.bgp["lastNotificationReason"] == "Cease/BFD Down"
+    # it was BFD that ended the session, not the hold timer
+    assert lost.bgp.get("lastNotificationReason") == "Cease/BFD Down", lost.bgp
     assert any("BFD" in text and "control detection time expired" in text for text in lost.missing)
-    assert any("BGP" in text and "(Cease/BFD Down" in text for text in lost.missing)
+    assert any(f"BGP l2VpnEvpn to {lost.port}" in text for text in lost.missing)
     assert lost.healed == [lost.spine]
 
 
