@@ -155,12 +155,21 @@ class Runner:
         deadline = time.monotonic() + self.options.settle_s
         while True:
             result = self._once(context, case, check)
-            again = check.passive and self.options.stored is None and result.state not in {State.PASS, State.SKIPPED}
-            if not again or time.monotonic() >= deadline:
+            if result.state not in BAD or self.options.stored is not None or not self.options.settle_s:
+                return result
+            if not check.passive:
+                return self._second(context, case, check, result)
+            if time.monotonic() >= deadline:
                 return result
             time.sleep(self.options.settle_step_s)
             for ask in check.asks(self.plan, case.inputs):
                 context.asked.pop(ask, None)
+
+    def _second(self, context: Context, case: Case, check: Check, first: Result) -> Result:
+        """Act once more after a pause; the text says that it is the second attempt, and what the first one said."""
+        time.sleep(self.options.settle_step_s)
+        result = self._once(context, case, check)
+        return replace(result, text=f"{result.text} (second attempt; the first one: {first.text})")
 
     def _once(self, context: Context, case: Case, check: Check) -> Result:
         try:

@@ -155,6 +155,25 @@ def test_what_was_done_in_one_lab_is_not_undone_in_another(tmp_path):
     assert replay(tmp_path, site) == ["leaf-01: restore simulated"]
 
 
+def test_what_acts_is_tried_once_more_in_a_network_that_settles_and_says_so(tmp_path):
+    states = iter([State.FAIL, State.PASS, State.FAIL])
+    check = type(
+        "Wobbly",
+        (Deed,),
+        {
+            "__doc__": PAGE,
+            "__module__": __name__,
+            "then": lambda self: {},
+            "judge": lambda s, p, i, o: Result(s.name, "", (state := next(states)), state.value),
+        },
+    )
+    case = make_case(PLAN, check, CheckInputs())
+    (record,) = run(tmp_path / "a", [case], allow_disruptive=True, settle_s=1.0, settle_step_s=0.0)
+    assert (record.result.state, record.result.text) == (State.PASS, "pass (second attempt; the first one: fail)")
+    (record,) = run(tmp_path / "b", [case], allow_disruptive=True)
+    assert (record.result.state, record.result.text) == (State.FAIL, "fail")
+
+
 def test_a_disruptive_check_needs_permission(tmp_path):
     site = SimulatedSite(PLAN)
     (record,) = run(tmp_path, [make_case(PLAN, deed(dict, "Unasked"), CheckInputs())], site)
