@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _WATCH_S = 4.0
 _LEASE_S = 300.0
+_MAY_LOSE = 0.02  # of new flows: one CPU, and routes that move twice
 _MOST_SILENCE_MS = 1500.0  # a static flow may lose what was under way when its routes moved
 
 
@@ -200,6 +201,7 @@ class _Drain:
             after_undo=self._new(lane, undone, len(undone.canaries)),
             left_at_stop=self.left.get(name),
             settle_ms=self.settle_ms,
+            may_lose=_MAY_LOSE,
             others=len(stopping.slots),
             others_cut=sum(not slot.survived for slot in stopping.slots),
         )
