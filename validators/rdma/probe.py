@@ -33,7 +33,7 @@ _VIRTUAL_SETTINGS = {"timeout": 15, "retry_cnt": 7}
 _VIRTUAL_PAIRS = 2
 _VIRTUAL_PATIENCE = 4
 """How much longer everything may take in a lab, where all hosts share a few processors."""
-_INTERVAL_S = 2.0
+_INTERVAL_S, _VIRTUAL_INTERVAL_S = 2.0, 10.0
 """Seconds between two samples of the counters while a round runs."""
 
 
@@ -87,7 +87,7 @@ def _counted_round(
     asked = {station.device for station in stations}
     left_out = dict.fromkeys(ports_of(plan, flows), "its counters are not read: not in reach, or a NIC of a TCP run")
     with counting(stations, places, qos) as problems:
-        sampler = Sampler(stations, places, _INTERVAL_S)
+        sampler = Sampler(stations, places, _INTERVAL_S if places.physical else _VIRTUAL_INTERVAL_S)
         sampler.start()
         try:
             rows = run_round(flows, ask, places)
