@@ -40,7 +40,7 @@ def lab(tmp_path, monkeypatch):
     running.client_bytes = lambda: max(len(client.pending) for client in supervisor.clients)
     yield running
     os.close(lease_write)
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     agent.kill()
     agent.wait()
