@@ -1,0 +1,107 @@
+"""The gateway probes against the rendered gateways of the lab, and some of them with something wrong planted there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fabric.build import load_plan
+from fabric.plan import Plan
+from validators.connections import in_lab
+from validators.failover.drain_in_lab import run_drain
+from validators.failover.in_lab import run_failover
+from validators.results import Result, State
+from validators.session.in_lab import run_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from labs.client import Running
+
+pytestmark = pytest.mark.lab
+
+TABLE = "ip kvfabric"
+# the machine may be busy: what must happen is held to here, how soon is the probes' own business
+WITHIN_MS = 20_000.0
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return load_plan("lab")
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(lab: Running) -> Iterator[None]:
+    yield
+    for node in ("compute-001", "compute-003", "edge-01"):
+        assert "kvprobe" not in lab.run(node, ["ip", "link"]).out
+        assert "lookup 777" not in lab.run(node, ["ip", "rule"]).out
+    assert lab.call("faults") == []
+
+
+def _reload(lab: Running) -> None:
+    lab.run("gw-01", ["nft", "-f", "/etc/kvfabric/nftables.conf"]).check()
+
+
+def _texts(results: list[Result]) -> list[str]:
+    return [f"{result.state} {result.subject}: {result.text}" for result in results]
+
+
+def _failed(results: list[Result]) -> list[str]:
+    """Return what is not as it should be; a tester that a busy machine held up decides nothing."""
+    return _texts([result for result in results if result.state in (State.FAIL, State.ERROR)])
+
+
+def test_every_exposure_of_a_tenant_behaves_as_declared(lab: Running, plan: Plan) -> None:
+    results = in_lab.run_nat(plan, lab, tenant="acme")
+    assert not _failed(results)
+    passed = {result.labels["mode"] for result in results if result.state is State.PASS}
+    assert passed == {"masquerade", "portForward", "static"}, _texts(results)
+
+
+def test_a_forward_to_the_wrong_port_is_found(lab: Running, plan: Plan) -> None:
+    key = "203.0.113.20 . tcp . 443"
+    wrong = f"delete element {TABLE} forwards {{ {key} }}; add element {TABLE} forwards {{ {key} : 10.1.0.1 . 22 }}"
+    lab.run("gw-01", ["nft", wrong]).check()
+    try:
+        (result,) = in_lab.run_nat(plan, lab, tenant="acme", exposure="forward")
+    finally:
+        _reload(lab)
+    assert result.state is State.FAIL
+    assert "10.1.0.1:22" in result.text
+
+
+def test_a_wrong_timer_in_the_gateway_is_found(lab: Running, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = in_lab.shortened
+
+    def wrong(text: str, scale: float) -> str:
+        return right(text, scale).replace("unreplied : 3, replied : 12", "unreplied : 3, replied : 6")
+
+    monkeypatch.setattr(in_lab, "shortened", wrong)
+    (result,) = in_lab.run_idle(plan, lab, tenant="acme", exposure="masquerade")
+    rows = {part.labels["kind"]: part for part in result.parts}
+    assert rows["udp-two-way"].state in (State.FAIL, State.UNKNOWN), rows["udp-two-way"].text
+    assert rows["udp-two-way"].evidence["survived_s"] < 8
+    assert "rendered for the lab; the plan declares 120 s" in rows["tcp-established"].text
+
+
+def test_flows_die_and_live_as_their_mode_says_when_a_gateway_falls_silent(lab: Running, plan: Plan) -> None:
+    results = run_failover(plan, lab, tenant="acme", cases=["silent"], within_ms=WITHIN_MS)
+    lost = [result for result in results if result.labels.get("case") == "silent lost"]
+    assert not _failed(lost)
+    assert {result.labels["mode"] for result in lost} == {"masquerade", "portForward", "static"}
+
+
+def test_a_drain_cuts_nothing(lab: Running, plan: Plan) -> None:
+    results = run_drain(plan, lab, tenant="acme", exposure="masquerade")
+    cut = [part.text for result in results for part in result.parts if "established flows" in part.subject]
+    landed = [part.text for result in results for part in result.parts if part.subject.endswith("new flows")]
+    assert cut == ["none of 10 established flows was cut"], _texts(results)
+    assert all(text.startswith("0 of ") for text in landed), landed
+
+
+def test_sessions_outlive_what_happens_to_their_connections(lab: Running, plan: Plan) -> None:
+    results = run_session(plan, lab, tenant="acme", exposure="forward", cases=["worker", "tool"])
+    assert not _failed(results)
+    assert [result.labels["case"] for result in results] == ["worker", "tool"]
