@@ -46,15 +46,18 @@ def to_yaml(plan: Plan, cases: Iterable[Case]) -> str:
 def read_catalog(path: Path, plan: Plan, checks: dict[str, type[Check]]) -> list[Case]:
     """Read a catalog. Raises InputError with every line that is wrong."""
     root = _compose(path)
-    problems: list[Problem] = []
+    problems = _of_another_site(root, plan, path)
     cases: list[Case] = []
     seen: dict[str, int] = {}
-    for name, node, line in _check_lists(root, path, problems):
+    for stage, name, node, line in _check_lists(root, path, problems):
         check = checks.get(name)
         if check is None:
             fix = "see `kvfabric catalog --list`"
             problems.append(Problem("catalog.unknown-check", name, "there is no such check", fix, str(path), line))
             continue
+        if stage != check.stage.value:
+            text = f"stands under '{stage}', and is a check of stage '{check.stage.value}'"
+            problems.append(Problem("catalog.stage", name, text, "move it there", str(path), line))
         for item in node.value if isinstance(node, yaml.SequenceNode) else ():
             case = _case(plan, check, item, path, problems)
             if case and case.id in seen:
@@ -67,6 +70,18 @@ def read_catalog(path: Path, plan: Plan, checks: dict[str, type[Check]]) -> list
         raise InputError(problems)
     order = {name: i for i, name in enumerate(checks)}
     return sorted(cases, key=lambda case: order[case.check.name])
+
+
+def _of_another_site(root: yaml.Node | None, plan: Plan, path: Path) -> list[Problem]:
+    """A catalog may leave its site out; one that names another would be judged by the wrong plan."""
+    site = _mapping(root).get("site")
+    named = site[1].value if site else plan.site
+    if named == plan.site:
+        return []
+    text = f"the catalog is of site {named}, not of {plan.site}"
+    return [
+        Problem("catalog.site", path.name, text, "take this site's catalog", str(path), _line(site[0]) if site else 1)
+    ]
 
 
 def _line(node: yaml.Node) -> int:
@@ -93,8 +108,8 @@ def _compose(path: Path) -> yaml.Node | None:
         raise InputError([Problem("catalog.yaml", path.name, "the file is not YAML text", "", str(path), 1)]) from None
 
 
-def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) -> list[tuple[str, yaml.Node, int]]:
-    """Return (check, node of its list, line) of every check in the file, and report what has another shape."""
+def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) -> list[tuple[str, str, yaml.Node, int]]:
+    """Return (stage, check, node of its list, line) of every check in the file, and report what has another shape."""
 
     def wrong(node: yaml.Node | None, text: str) -> None:
         line = _line(node) if node else 1
@@ -117,7 +132,7 @@ def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) ->
         for name, (key, node) in lists.items():
             if not isinstance(node, yaml.SequenceNode):
                 wrong(key, f"'{name}' must hold a list of inputs")
-            found.append((name, node, _line(key)))
+            found.append((stage, name, node, _line(key)))
     return found
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "journal.jsonl"
+_DAMAGED = "this file is written by kvfabric only: take the run from a copy, or start a new one"
 
 
 class JsonLines:
@@ -72,10 +73,8 @@ def parse_lines(data: bytes, path: Path) -> list[dict[str, Any]]:
         except ValueError:
             entry = None
         if not isinstance(entry, dict):
-            fix = "this file is written by kvfabric only: take the run from a copy, or start a new one"
-            raise InputError(
-                [Problem("journal.damaged", path.name, "this line is not a journal entry", fix, str(path), number)]
-            )
+            text = "this line is not a journal entry"
+            raise InputError([Problem("journal.damaged", path.name, text, _DAMAGED, str(path), number)])
         entries.append(entry)
     return entries
 
@@ -117,7 +116,7 @@ class Journal:
         if not entries:
             lines.append({"event": "run", **info.to_dict()})
             return cls(lines, info, {})
-        before = RunInfo.from_dict(entries[0])
+        before, records = read_entries(entries, path)
         problems = [
             Problem(
                 "journal.other-run",
@@ -133,7 +132,6 @@ class Journal:
         if problems:
             lines.close()
             raise InputError(problems)
-        records = [Record.from_dict(entry) for entry in entries if entry.get("event") == "finished"]
         return cls(lines, before, {record.case: record for record in records})
 
     def finish(self, record: Record) -> None:
@@ -160,9 +158,27 @@ def read_journal(folder: Path) -> tuple[RunInfo, list[Record]]:
             [Problem("journal.missing", str(folder), f"no run here: {error.strerror}", fix, str(path))]
         ) from None
     entries = parse_lines(data[: data.rfind(b"\n") + 1], path)
+    info, records = read_entries(entries, path)
+    return info, list({record.case: record for record in records}.values())
+
+
+def read_entries(entries: list[dict[str, Any]], path: Path) -> tuple[RunInfo, list[Record]]:
+    """Return the run and its finished cases. Raises InputError with every line that cannot be one."""
     if not entries or entries[0].get("event") != "run":
-        raise InputError(
-            [Problem("journal.damaged", folder.name, "the journal has no first line", "start a new run", str(path), 1)]
-        )
-    records = {e["case"]: Record.from_dict(e) for e in entries if e.get("event") == "finished"}
-    return RunInfo.from_dict(entries[0]), list(records.values())
+        text = "the journal has no first line"
+        raise InputError([Problem("journal.damaged", path.parent.name, text, "start a new run", str(path), 1)])
+    problems: list[Problem] = []
+    records: list[Record] = []
+    info = None
+    for number, entry in enumerate(entries, 1):
+        try:
+            if number == 1:
+                info = RunInfo.from_dict(entry)
+            elif entry.get("event") == "finished":
+                records.append(Record.from_dict(entry))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            text = f"this line lacks something, or it is of another kind: {error}"
+            problems.append(Problem("journal.damaged", path.name, text, _DAMAGED, str(path), number))
+    if problems or info is None:
+        raise InputError(problems)
+    return info, records

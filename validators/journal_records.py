@@ -35,7 +35,13 @@ class RunInfo:
     @staticmethod
     def from_dict(data: dict[str, Any]) -> RunInfo:
         """Read what `to_dict` wrote; unknown keys of a later version are ignored."""
-        return RunInfo(**{name: data[name] for name in RunInfo.__slots__ if name in data})
+        info = RunInfo(**{name: data[name] for name in RunInfo.__slots__ if name in data})
+        for name in RunInfo.__slots__:
+            wanted = {"seed": int, "versions": dict, "options": dict}.get(name, str)
+            if not isinstance(getattr(info, name), wanted):
+                message = f"{name} is no {wanted.__name__}"
+                raise TypeError(message)
+        return info
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class Record:
             data["case"],
             data["stage"],
             result_from_dict(data["result"]),
-            data.get("at", ""),
+            str(data.get("at", "")),
             tuple(data.get("tags", ())),
         )
 

@@ -8,6 +8,7 @@ import signal
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from fnmatch import filter as filter_names
 from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
@@ -60,12 +61,25 @@ class Acceptance:
 
 
 def cases_of(wanted: Acceptance) -> list[Case]:
-    """Return the selected cases. Raises InputError when a check name matches nothing."""
+    """Return the selected cases. Raises InputError when a check, device or tenant of the selection matches nothing."""
     checks = all_checks()
+    selection = wanted.selection
+    there = {
+        "check": (selection.checks, tuple(checks), "`kvfabric catalog --list` has them"),
+        "device": (selection.devices, tuple(wanted.plan.kind_of), "`kvfabric plan SITE` has them"),
+        "tenant": (selection.tenants, tuple(wanted.plan.tenants), "`kvfabric plan SITE` has them"),
+    }
+    if problems := [
+        Problem(f"accept.{what}", pattern, f"matches no {what}", fix)
+        for what, (patterns, names, fix) in there.items()
+        for pattern in patterns
+        if not filter_names(names, pattern)
+    ]:
+        raise InputError(problems)
     cases = (
         read_catalog(wanted.catalog, wanted.plan, checks) if wanted.catalog else generate(wanted.plan, checks.values())
     )
-    return [case for case in cases if wanted.selection.keeps(case)]
+    return [case for case in cases if selection.keeps(case)]
 
 
 def open_devices(wanted: Acceptance, say: Callable[[str], None] = lambda _text: None) -> tuple[Devices, Redactor]:

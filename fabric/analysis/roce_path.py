@@ -87,11 +87,11 @@ class Proof:
 
 
 def _port(plan: Plan, name: str, fabric: str = "", rail: int = -1) -> tuple[str, ServerPort]:
-    server, _, nic = name.partition(":")
+    server, colon, nic = name.partition(":")
     found = plan.servers.get(server)
     if found is None:
         raise InputError([Problem("path.server", name, "there is no such server", "see `kvfabric plan SITE`")])
-    ports = [p for p in found.ports if p.tenant and (nic in {p.name, p.nic} if nic else p.rdma)]
+    ports = [p for p in found.ports if p.tenant and (nic in {p.name, p.nic} if colon else p.rdma)]
     ports = [p for p in ports if not fabric or p.fabric == fabric]
     ports.sort(key=lambda p: p.rail != rail)
     if not ports:

@@ -79,16 +79,14 @@ def _run(argv: list[str] | None) -> int:
     except InputError as error:
         return _refuse(error.problems, argv)
     except CouldNotRunError as error:
-        click.echo(f"kvfabric: could not run: {error}", err=True)
-        return EXIT_COULD_NOT_RUN
+        return _could_not_run(str(error), argv)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.Abort:
         click.echo("kvfabric: interrupted", err=True)
         return 130
     except click.ClickException as error:
-        error.show()
-        return EXIT_INPUT
+        return _misused(error, argv)
     except BrokenPipeError:
         # the reader (head, less) has left: not an error
         _silence_stdout()
@@ -120,12 +118,37 @@ _FIXES = {
 
 
 def _refuse(problems: Sequence[Problem], argv: list[str] | None) -> int:
-    from fabric.cli.output import print_json, print_problems
+    from fabric.cli.output import print_problems
 
     print_problems(problems)
+    _answer_json(problems, argv)
+    return EXIT_INPUT
+
+
+def _could_not_run(text: str, argv: list[str] | None) -> int:
+    click.echo(f"kvfabric: could not run: {text}", err=True)
+    _answer_json([_problem("could-not-run", text)], argv)
+    return EXIT_COULD_NOT_RUN
+
+
+def _misused(error: click.ClickException, argv: list[str] | None) -> int:
+    error.show()
+    _answer_json([_problem("usage", error.format_message())], argv)
+    return EXIT_INPUT
+
+
+def _problem(rule: str, text: str) -> Problem:
+    from fabric.problem import Problem
+
+    return Problem(rule, "kvfabric", text)
+
+
+def _answer_json(problems: Sequence[Problem], argv: list[str] | None) -> None:
+    """Give who asked for JSON a document, also when there is no answer: what reads it must not fail on nothing."""
+    from fabric.cli.output import print_json
+
     if _wants_json(sys.argv[1:] if argv is None else argv):
         print_json({"problems": [problem.to_dict() for problem in problems]})
-    return EXIT_INPUT
 
 
 def _silence_stdout() -> None:

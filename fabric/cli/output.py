@@ -18,8 +18,8 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def wants_colour(stream: Any) -> bool:
-    """Colour only on a terminal, and never when NO_COLOR is set (https://no-color.org)."""
-    return "NO_COLOR" not in os.environ and stream.isatty()
+    """Colour only on a terminal, and never when NO_COLOR holds anything (https://no-color.org)."""
+    return not os.environ.get("NO_COLOR") and stream.isatty()
 
 
 def print_problems(problems: Iterable[Problem]) -> None:

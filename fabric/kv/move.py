@@ -163,18 +163,28 @@ def write_decisions(path: Path, decisions: Iterable[Decision]) -> int:
     return len(lines)
 
 
+_RECORD = "lines are what `kvfabric kv move --record` wrote, one decision each"
+
+
 def read_decisions(path: Path) -> list[Decision]:
     """Read a JSON lines file of decisions. Raises InputError with every line that is not one."""
     decisions: list[Decision] = []
     problems: list[Problem] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(
+            [Problem("kv.decision", path.name, "the file is not UTF-8 text", _RECORD, str(path))]
+        ) from None
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             decisions.append(_recorded(json.loads(line)))
         except InputError as error:
             problems += [replace(problem, file=str(path), line=number) for problem in error.problems]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            fix = "lines are what `kvfabric kv move --record` wrote, one decision each"
-            problems.append(Problem("kv.decision", "recorded decision", str(error), fix, str(path), number))
+            problems.append(Problem("kv.decision", "recorded decision", str(error), _RECORD, str(path), number))
+    if not problems and not decisions:
+        problems.append(Problem("kv.decision", path.name, "the file holds no decision", _RECORD, str(path)))
     if problems:
         raise InputError(problems)
     return decisions
@@ -209,12 +219,14 @@ def _first(limit: int, wins: Callable[[int], bool]) -> int | None:
     return low
 
 
+PATH_MTUS = (256, 512, 1024, 2048, 4096)
+"""Path MTUs that InfiniBand and RoCE have, bytes."""
 _LIMITS: dict[str, tuple[float, float]] = {
     "tp": (1, 65_536),
     "block_tokens": (1, 65_536),
     "line_gbps": (1e-9, 1e9),
     "ports": (1, 65_536),
-    "mtu": (1, 65_536),
+    "mtu": (PATH_MTUS[0], PATH_MTUS[-1]),
     "efficiency": (1e-6, 1e6),
     "queue_s": (0, 1e9),
     "read_s": (0, 1e9),
@@ -225,10 +237,12 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "quadratic_tokens2_per_s": (1e-6, 1e24),
 }
 """Lowest and highest value of each number of `Conditions`."""
-_WHOLE = frozenset({"tp", "block_tokens", "ports", "mtu"})
+_WHOLE = frozenset({"tp", "block_tokens", "ports"})
 
 
 def _out_of_limits(name: str, value: object) -> str:
+    if name == "mtu":
+        return "" if value in PATH_MTUS else f"must be one of {', '.join(map(str, PATH_MTUS))}, is {value!r}"
     low, high = _LIMITS[name]
     if name == "quadratic_tokens2_per_s" and value == 0:
         return ""

@@ -79,6 +79,10 @@ def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:
         return [("must be `{hostname: ..., username: ...}`", "")]
     found = [(f"unknown key '{key}'", f"known: {', '.join(sorted(_KEYS))}") for key in body.keys() - _KEYS]
     inner = body.get("data") or {}
+    if not isinstance(inner, dict):
+        return [*found, ("data must be `{key_file: ..., known_hosts: ...}`", f"known: {', '.join(sorted(_DATA))}")]
+    if not str(body.get("hostname", name)).strip():
+        found.append(("hostname is empty", "leave it out to use the device's name"))
     found += [(f"unknown key 'data.{key}'", f"known: {', '.join(sorted(_DATA))}") for key in inner.keys() - _DATA]
     if name not in plan.kind_of:
         found.append(("is not a device of the plan", "use the plan's names: `kvfabric plan SITE`"))
@@ -91,7 +95,7 @@ def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:
 
 
 def _host(name: str, body: dict[str, Any], plan: Plan) -> Host:
-    data = body.get("data") or {}
+    data = body["data"] if isinstance(body.get("data"), dict) else {}
     variable = str(data.get("password_env", "KVFABRIC_PASSWORD"))
     platform = str(body.get("platform", "linux"))
     sonic = (

@@ -67,8 +67,8 @@ def endpoints(plan: Plan) -> list[Endpoint]:
 
 def find(plan: Plan, name: str) -> list[Endpoint]:
     """Return the ports named by `server` or `server:port`. Raises InputError when there is none."""
-    server, _, port = name.partition(":")
-    found = [e for e in endpoints(plan) if e.server == server and port in {"", e.port}]
+    server, colon, port = name.partition(":")
+    found = [e for e in endpoints(plan) if e.server == server and (not colon or port == e.port)]
     if not found:
         known = sorted({e.server for e in endpoints(plan)})
         fix = f"servers with RDMA ports that have an address: {', '.join(known[:8])}{' ...' if len(known) > 8 else ''}"

@@ -39,11 +39,11 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_text())
     except OSError:
         return {}
-    except ValueError:
+    except ValueError:  # also bytes that are no text
         raise InputError(
             [Problem("report.damaged", path.name, "the file is not JSON", "remove it", str(path))]
         ) from None
-    return data if isinstance(data, dict) else {}
+    return data if isinstance(data, dict) and isinstance(data.get("panels"), list) else {}
 
 
 def write_reports(run: Run, folder: Path, formats: Iterable[str] = FORMATS) -> dict[str, Path]:

@@ -208,7 +208,11 @@ def _choose(network: Network, burst: Burst) -> tuple[list[list[int]], list[int]]
     chosen = set(burst.pool) or {d for d in ports if plan.servers[d].kind == "storage"}
     if not chosen and len(ports) > burst.nodes:
         chosen = {list(ports)[-1]}
-    sources = [i for device, mine in ports.items() if device in chosen for i in mine][: burst.pool_ports or None]
+    held = [i for device, mine in ports.items() if device in chosen for i in mine]
+    if burst.pool_ports > len(held):
+        text, fix = f"has {len(held)} ports on {network.fabric}, not {burst.pool_ports}", "ask for fewer --pool-ports"
+        raise InputError([Problem("restore.pool", "pool", text, fix)])
+    sources = held[: burst.pool_ports or None]
     free = [mine for device, mine in ports.items() if device not in chosen]
     if burst.near:
         leaves = {network.endpoints[i].leaf for i in sources}

@@ -8,41 +8,59 @@ from pathlib import Path
 import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.cli.numbers import Finite
+from fabric.cli.paths import Folder
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
 
 
-def _words(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in value.split(",") if word.strip())
+def _words(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    words = tuple(word.strip() for word in (value or "").split(",") if word.strip())
+    if value is not None and not words:
+        raise click.BadParameter("is empty: name something, or leave the option out")
+    return words
+
+
+def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+    """A run's name is the name of its folder and may not lead out of the folder of runs."""
+    if value is not None and (not value.strip() or "/" in value or value in {".", ".."}):
+        raise click.BadParameter("is no name of a folder: use letters, digits and dashes; --out says where it goes")
+    return value or ""
 
 
 @click.command()
 @click.argument("site")
 @click.option("--engine", help="start a lab of the site on this engine (uml, native, ...), and stop it at the end")
 @click.option("--lab", default="", help="a lab that runs already; needed when several run")
-@click.option("--hosts", type=click.Path(path_type=Path), help="real devices over SSH: a Nornir hosts file")
 @click.option(
-    "--from", "stored", type=click.Path(path_type=Path), help="judge a snapshot or an earlier run, ask nobody"
+    "--hosts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="real devices over SSH: a Nornir hosts file",
 )
-@click.option("--catalog", type=click.Path(path_type=Path), help="an edited catalog instead of the plan's own")
-@click.option("--tags", default="", callback=_words, help="only cases with one of these tags")
-@click.option("--limit", default="", callback=_words, help="only cases on these devices, such as 'be-leaf-*'")
-@click.option("--tenant", default="", callback=_words, help="only cases of these tenants")
-@click.option("--check", "checks", default="", callback=_words, help="only these checks")
+@click.option("--from", "stored", type=Folder(exists=True), help="judge a snapshot or an earlier run, ask nobody")
+@click.option(
+    "--catalog",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="an edited catalog instead of the plan's own",
+)
+@click.option("--tags", callback=_words, help="only cases with one of these tags")
+@click.option("--limit", callback=_words, help="only cases on these devices, such as 'be-leaf-*'")
+@click.option("--tenant", callback=_words, help="only cases of these tenants")
+@click.option("--check", "checks", callback=_words, help="only these checks")
 @click.option("--list", "--dry-run", "dry", is_flag=True, help="list the cases and run nothing")
 @click.option("--allow-disruptive", is_flag=True, help="also run checks that disturb traffic; each is taken back")
 @click.option("--keep-going", is_flag=True, help="run a stage although one that it stands on failed")
 @click.option(
     "--settle",
-    type=float,
+    type=Finite(0, 3600),
     metavar="SECONDS",
     help="ask failing questions again for so long; default 0, 20 in a new lab",
 )
 @click.option("--resume", is_flag=True, help="go on with the last run: nothing is lost or repeated")
 @click.option("--seed", default=1, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="folder of runs; default out/<site>/runs")
-@click.option("--name", default="", help="name of this run's folder; default the time")
+@click.option("--out", type=Folder(), help="folder of runs; default out/<site>/runs")
+@click.option("--name", callback=_run_name, help="name of this run's folder; default the time")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
 @click.option("-v", "--verbose", is_flag=True, help="show what passes too")
 def command(

@@ -31,11 +31,12 @@ def command(site: str | None, listed: bool, explain: str | None) -> int:
     from validators.check_registry import all_checks
 
     checks = all_checks()
-    if explain or listed:
+    if site and (listed or explain is not None):
+        raise click.UsageError("--list and --explain are about all sites: leave SITE out")
+    if listed or explain is not None:
         return _pages(explain, checks)
     if not site:
-        click.echo("give a SITE, --list or --explain CHECK", err=True)
-        return EXIT_INPUT
+        raise click.UsageError("give a SITE, --list or --explain CHECK")
     from fabric.build import load_plan
     from validators.catalog import generate
     from validators.catalog_file import to_yaml
@@ -48,7 +49,7 @@ def command(site: str | None, listed: bool, explain: str | None) -> int:
 def _pages(explain: str | None, checks: dict[str, type[Check]]) -> int:
     from fabric.cli.output import table
 
-    if not explain:
+    if explain is None:
         click.echo(
             table(("stage", "check", "what must hold"), [(c.stage.value, n, c.page.title) for n, c in checks.items()])
         )

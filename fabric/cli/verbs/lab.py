@@ -8,6 +8,7 @@ import click
 
 from fabric.cli import lab_export
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json
 
 _NAME = click.option("--name", "-n", default="", help="Which lab, when more than one is running.")
@@ -70,7 +71,9 @@ def _start_options(function: Any) -> Any:
             "--engine", default="", help="native, uml, containerlab; default: native where this kernel can, else uml."
         ),
         click.option("--name", "-n", default="", help="Name of the lab; default: the site's."),
-        click.option("--memory", default=4096, show_default=True, help="MB of the VM (engine uml)."),
+        click.option(
+            "--memory", default=4096, show_default=True, type=count(512, 1 << 20), help="MB of the VM (engine uml)."
+        ),
         click.option("--rdma", type=click.Choice(["shared", "exclusive"]), default="shared", show_default=True),
     ):
         function = option(function)
@@ -214,7 +217,7 @@ def shell(ctx: click.Context, name: str, node: str) -> None:
 @click.argument("port", metavar="LINK|NODE:INTERFACE")
 @click.argument("expression", nargs=-1, type=click.UNPROCESSED)
 @click.option("-c", "--count", type=click.IntRange(min=0), help="Stop after this many packets; 100 without --for.")
-@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Stop after this many seconds.")
+@click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Stop after this many seconds.")
 @click.option("-w", "target", type=click.Path(dir_okay=False), help="Write a pcap file (- for stdout), not text.")
 @click.pass_context
 def capture(
@@ -257,10 +260,10 @@ def capture(
 @command.command()
 @_NAME
 @click.argument("target", metavar="LINK|NODE")
-@click.option("--loss", type=click.FloatRange(0, 100), default=0.0, help="Per cent of packets lost, each way.")
-@click.option("--delay", type=click.FloatRange(min=0), default=0.0, help="Milliseconds added, each way.")
-@click.option("--rate", type=click.FloatRange(min=0), default=0.0, help="Mb/s at most, each way.")
-@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Seconds it lasts; 0: until `heal`.")
+@click.option("--loss", type=Finite(0, 100), default=0.0, help="Per cent of packets lost, each way.")
+@click.option("--delay", type=Finite(0, 60_000), default=0.0, help="Milliseconds added, each way.")
+@click.option("--rate", type=Finite(0, 1_000_000), default=0.0, help="Mb/s at most, each way.")
+@click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Seconds it lasts; 0: until `heal`.")
 def impair(name: str, target: str, loss: float, delay: float, rate: float, seconds: float) -> None:
     """Make a link bad. Example: kvfabric lab impair leaf-01:Ethernet256 --loss 1 --for 30"""
     from labs.client import attach
@@ -275,7 +278,7 @@ def impair(name: str, target: str, loss: float, delay: float, rate: float, secon
 @_NAME
 @click.argument("target", metavar="LINK|NODE")
 @click.option("--how", type=click.Choice(["silent", "down", "daemons", "power"]), default="silent", show_default=True)
-@click.option("--for", "seconds", type=click.FloatRange(min=0), default=0.0, help="Seconds it lasts; 0: until `heal`.")
+@click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Seconds it lasts; 0: until `heal`.")
 def break_(name: str, target: str, how: str, seconds: float) -> None:
     """Break a link or a node.
 

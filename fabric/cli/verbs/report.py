@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
+from fabric.cli.numbers import Finite
+from fabric.cli.paths import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.group()
@@ -21,7 +26,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=Folder(exists=True))
 @click.option(
     "--format",
     "style",
@@ -38,9 +43,11 @@ def show(run: Path, style: str) -> int:
 
 
 @command.command()
-@click.argument("baseline", type=click.Path(path_type=Path))
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--tolerance", default=0.05, show_default=True, help="share by which a measurement may move")
+@click.argument("baseline", type=Folder(exists=True))
+@click.argument("run", type=Folder(exists=True))
+@click.option(
+    "--tolerance", default=0.05, show_default=True, type=Finite(), help="share by which a measurement may move"
+)
 @click.option("--format", "style", default="text", type=click.Choice(["text", "json"]))
 def diff(baseline: Path, run: Path, tolerance: float, style: str) -> int:
     """Say what got worse from BASELINE to RUN, then what is new, gone or better."""

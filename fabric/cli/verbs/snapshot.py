@@ -7,14 +7,20 @@ from pathlib import Path
 import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_PASS
+from fabric.cli.numbers import count
+from fabric.cli.paths import Folder
 
 
 @click.command()
 @click.argument("site")
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="folder to write")
-@click.option("--hosts", type=click.Path(path_type=Path), help="real devices over SSH: a Nornir hosts file")
+@click.option("--out", type=Folder(), required=True, help="folder to write")
+@click.option(
+    "--hosts",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="real devices over SSH: a Nornir hosts file",
+)
 @click.option("--lab", default="", help="the lab's name, when several run")
-@click.option("--samples", default=3, show_default=True, help="how often LLDP is asked")
+@click.option("--samples", default=3, show_default=True, type=count(1, 100), help="how often LLDP is asked")
 def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) -> int:
     """Ask every question of the acceptance of SITE and store the answers, without secrets.
 
@@ -23,6 +29,8 @@ def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) ->
       kvfabric snapshot xoc-256 --hosts hosts.yaml --out snapshot
       kvfabric accept xoc-256 --from snapshot
     """
+    if hosts and lab:
+        raise click.UsageError("one place to ask is enough: --hosts or --lab")
     from fabric.build import load_plan
     from validators.runner_acceptance import Acceptance, take_snapshot
 

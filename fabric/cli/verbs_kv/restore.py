@@ -46,13 +46,16 @@ def command(*, site: str, size: str, window: str, over: str, plot: Path | None, 
       kvfabric kv restore xoc-256 --nodes 8 --size 20GB --pool compute-032 --pool-ports 2
       kvfabric kv restore xoc-256 --nodes 24 --size 20GB --arrivals poisson --over 3s --plot restore.html
     """
+    from dataclasses import replace
+
     from fabric.analysis.flows.amounts import read_bytes, read_seconds
     from fabric.analysis.flows.restore import LEFT_OUT, MODEL, Arrivals, Burst, restore
     from fabric.build import load_plan
 
     arrivals = Arrivals(asked.pop("arrivals"))
-    spread = 0.0 if arrivals is Arrivals.TOGETHER else read_seconds(over)
-    burst = Burst(size_bytes=read_bytes(size), window_s=read_seconds(window), arrivals=arrivals, over_s=spread, **asked)
+    spread = read_seconds(over)
+    burst = Burst(size_bytes=read_bytes(size), window_s=read_seconds(window), arrivals=arrivals, **asked)
+    burst = replace(burst, over_s=0.0 if arrivals is Arrivals.TOGETHER else spread)
     answer = restore(load_plan(site), burst)
     if plot:
         from fabric.analysis.flows.restore_page import page_of

@@ -7,14 +7,23 @@ from typing import Any
 import click
 
 from fabric.cli.gateway_options import run_in_lab, site_options
+from fabric.cli.numbers import Finite
 
 
 @click.command()
 @site_options
 @click.option("--lab", required=True, help="Name of a running lab of SITE.")
 @click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
-@click.option("--interval", default=0.05, show_default=True, help="Seconds between two frames of a flow.")
-@click.option("--deadline", default=60.0, show_default=True, help="Seconds that the drain may wait for open flows.")
+@click.option(
+    "--interval", default=0.05, show_default=True, type=Finite(0.001, 60), help="Seconds between two frames of a flow."
+)
+@click.option(
+    "--deadline",
+    default=60.0,
+    show_default=True,
+    type=Finite(0, 3600),
+    help="Seconds that the drain may wait for open flows.",
+)
 @click.option("--allow-disruptive", is_flag=True, help="Yes, drain and stop a gateway of the lab, and bring it back.")
 def command(flows: int, interval: float, deadline: float, *, allow_disruptive: bool, **asked: Any) -> int:
     """Drain the preferred gateway of a tenant with `gatewayctl`, stop it, let it return, and undo the drain.

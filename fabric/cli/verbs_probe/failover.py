@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fabric.cli.gateway_options import run_in_lab, site_options
+from fabric.cli.numbers import Finite
 
 _CASES = ["process", "link", "silent", "node", "power"]
 
@@ -16,8 +17,16 @@ _CASES = ["process", "link", "silent", "node", "power"]
 @click.option("--lab", required=True, help="Name of a running lab of SITE.")
 @click.option("--case", "cases", multiple=True, type=click.Choice(_CASES), help="Default: all; repeat.")
 @click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
-@click.option("--interval", default=0.05, show_default=True, help="Seconds between two frames of a flow.")
-@click.option("--within", default=3.0, show_default=True, help="Seconds until new connections must work again.")
+@click.option(
+    "--interval", default=0.05, show_default=True, type=Finite(0.001, 60), help="Seconds between two frames of a flow."
+)
+@click.option(
+    "--within",
+    default=3.0,
+    show_default=True,
+    type=Finite(0, 3600),
+    help="Seconds until new connections must work again.",
+)
 @click.option("--allow-disruptive", is_flag=True, help="Yes, break a gateway of the lab, and bring it back.")
 def command(
     cases: tuple[str, ...], flows: int, interval: float, within: float, *, allow_disruptive: bool, **asked: Any

@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from fabric.cli.gateway_options import gateway_options, run_gateway_probe
+from fabric.cli.numbers import Finite
 
 
 @click.command()
 @gateway_options
 @click.option(
     "--scale",
-    type=click.FloatRange(0.001, 1),
+    type=Finite(0.001, 1),
     help="Timers are rendered at; default: 1, in a lab such that the longest is 12 s.",
 )
 def command(scale: float | None, **asked: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, print_problems
 
 _SETS = ["pair", "matrix", "cover", "bisection", "incast", "restore"]
@@ -25,7 +26,9 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--pool", multiple=True, help="SERVER[:PORT] of a restore's pool; repeat.")
 @click.option("--readers", multiple=True, help="SERVER[:PORT] that a restore fills; repeat.")
 @click.option("--size", default="", help="What each reader of a restore gets: 20GB, 8GiB  [one pass over the pieces]")
-@click.option("--deadline", default=0.0, help="Seconds in which every reader of a restore must have it.")
+@click.option(
+    "--deadline", default=0.0, type=Finite(0, 86_400), help="Seconds in which every reader of a restore must have it."
+)
 @click.option("--tenant", default="", help="Only NICs of this tenant (matrix, cover, bisection).")
 @click.option("--class", "traffic_class", default="", help="Lossless class  [the first; every one for an incast]")
 @click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
@@ -38,19 +41,25 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--dtype", default="fp16", show_default=True)
 @click.option("--block-tokens", default=16, show_default=True, type=click.IntRange(1))
 @click.option("--layout", type=click.Choice(["layer", "contiguous"]), default="layer", show_default=True)
-@click.option("--prefill-tokens-per-s", type=float, help="With --model: say whether to move or to compute again.")
-@click.option("--piece", default=65_536, show_default=True, help="Bytes of a piece, without --model.")
+@click.option(
+    "--prefill-tokens-per-s", type=Finite(above=True), help="With --model: say whether to move or to compute again."
+)
+@click.option(
+    "--piece", default=65_536, show_default=True, type=count(1, 1 << 30), help="Bytes of a piece, without --model."
+)
 @click.option("--pieces", default=64, show_default=True, type=click.IntRange(1), help="Pieces, without --model.")
-@click.option("--max-bytes", default=64 << 20, show_default=True, help="Most memory a flow may hold on each end.")
+@click.option("--max-bytes", default=64 << 20, show_default=True, type=count(1, 1 << 40), help="Most memory a flow may hold on each end.")  # noqa: E501  # fmt: skip
 @click.option("--qps", default=4, show_default=True, type=click.IntRange(1, 1024))
 @click.option(
     "--depth", default=64, show_default=True, type=click.IntRange(2, 8192), help="Requests outstanding per QP."
 )
 @click.option("--repeats", default=20, show_default=True, type=click.IntRange(1), help="Measured transfers per flow.")
-@click.option("--duration", default=0.0, help="Measure at least this many seconds.")
+@click.option("--duration", default=0.0, type=Finite(0, 86_400), help="Measure at least this many seconds.")
 @click.option("--timeout-exponent", type=click.IntRange(8, 20), help="QP timeout: 4.096 us x 2^N  [14]")
-@click.option("--least-share", default=0.0, help="Fail below this share of the MTU's payload ceiling.")
-@click.option("--most-p99-ms", type=float, help="Fail when a transfer's p99 is above this.")
+@click.option(
+    "--least-share", default=0.0, type=Finite(0, 1), help="Fail below this share of the MTU's payload ceiling."
+)
+@click.option("--most-p99-ms", type=Finite(), help="Fail when a transfer's p99 is above this.")
 @click.option("--no-retransmissions", is_flag=True, help="Fail when a retransmission counter grew.")
 @click.option("--counters/--no-counters", default=True, show_default=True, help="Read every NIC and switch on the way.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)

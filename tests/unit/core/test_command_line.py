@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fabric.cli.main import main
 from fabric.cli.output import print_json
 from fabric.resources import data_folder
 from tests.conftest import run_cli
@@ -47,6 +48,56 @@ def test_a_full_disk_is_said_once_with_a_fix() -> None:
     assert "Traceback" not in done.stderr
     assert "No space left" in done.stderr
     assert "fix:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("plan", "nowhere"), 2),
+        (("capacity", "xoc-64", "--qps", "nan"), 2),
+        (("lab", "status", "--name", "nowhere"), 2),
+        (("probe", "nat", "lab"), 2),
+        (("path", "lab", "--from", "compute-001", "--to", "compute-003", "--rendered", "."), 3),
+    ],
+)
+def test_who_asks_for_json_gets_json_also_without_an_answer(
+    tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    env = {"PYTHONPATH": str(Path(__file__).resolve().parents[3]), "KVFABRIC_LAB_STATE": str(tmp_path / "none")}
+    done = run_cli(*arguments, "--format", "json", cwd=tmp_path, env=env)
+    assert done.returncode == code, done.stderr
+    assert json.loads(done.stdout)["problems"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "lab up lab --memory 0",
+        "lab impair x --loss nan",
+        "lab impair x --delay inf",
+        "lab break x --for nan",
+        "lab capture x --for nan",
+        "probe idle lab --lab x --scale nan",
+        "probe ladder lab --lab x --start nan",
+        "probe ladder lab --lab x --start 1000 --highest 10",
+        "probe failover lab --lab x --allow-disruptive --interval 0",
+        "probe failover lab --lab x --allow-disruptive --within nan",
+        "probe drain lab --lab x --allow-disruptive --deadline -1",
+        "probe rdma lab --lab x --duration inf",
+        "probe rdma lab --lab x --max-bytes 0",
+        "probe rdma lab --lab x --least-share 2",
+        "probe rdma lab --lab x --most-p99-ms nan",
+        "probe rdma lab --lab x --piece 0",
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    said = capsys.readouterr().err
+    assert caught.value.code == 2, said
+    assert "Invalid value" in said or "no step" in said
 
 
 def test_json_has_no_nan() -> None:

@@ -194,3 +194,25 @@ def test_json_says_its_model_too(capsys, argv: tuple[str, ...]) -> None:
     data = json.loads(_run(capsys, *argv, "--format", "json")[1])
     assert data.get("method") or data["model"]
     assert data["left_out"]
+
+
+@pytest.mark.parametrize(("data", "said"), [(b"\xff\xfe", "not UTF-8"), (b"", "holds no decision")])
+def test_a_file_that_is_no_record_is_refused(capsys, tmp_path, data: bytes, said: str) -> None:
+    (tmp_path / "d.jsonl").write_bytes(data)
+    code, out, err = _run(capsys, "move", "--replay", str(tmp_path / "d.jsonl"))
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("move", "--model", "llama-3.1-8b", "--tokens", "10", "--mtu", "1500"), "256, 512, 1024, 2048, 4096"),
+        (("restore", "xoc-64", "--nodes", "1", "--size", "1GB", "--pool-ports", "999"), "8 ports"),
+        (("restore", "xoc-64", "--nodes", "1", "--size", "1GB", "--over", "nonsense"), "nonsense"),
+    ],
+)
+def test_what_is_not_there_is_not_taken_for_less(capsys, words: tuple[str, ...], said: str) -> None:
+    code, out, err = _run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -1,0 +1,114 @@
+"""What `accept`, `catalog`, `report` and `snapshot` do with files and words that are not what they should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabric.cli.main import main
+from validators.journal_records import Record, RunInfo
+from validators.results import Result, State
+
+pytestmark = pytest.mark.unit
+
+_INFO = RunInfo("r", "lab", "distributed", "p", "c", "stored", "2026-01-01T00:00:00Z")
+_RECORD = Record("a", "cabling", Result("cabling", "lab", State.PASS, "as planned"), "2026-01-01T00:00:01Z")
+_FIRST = {"event": "run", **_INFO.to_dict()}
+_CASE = {"event": "finished", **_RECORD.to_dict()}
+
+
+def _run(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as caught:
+        main(list(argv))
+    out = capsys.readouterr()
+    return int(caught.value.code or 0), out.out, out.err
+
+
+def _run_of(folder: Path, *lines: dict[str, Any]) -> Path:
+    folder.mkdir()
+    (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_a_sound_journal_is_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = _run(capsys, "report", "show", str(_run_of(tmp_path / "r", _FIRST, _CASE)), "--format", "json")
+    assert code == 0, err
+    assert json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        (({"event": "run"},), ":1:"),
+        (({**_FIRST, "versions": 3},), ":1:"),
+        ((_FIRST, {"event": "finished"}), ":2:"),
+        ((_FIRST, _CASE, {**_CASE, "result": {**_CASE["result"], "state": "green"}}), ":3:"),
+    ],
+)
+def test_a_damaged_journal_names_its_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, lines: tuple[dict[str, Any], ...], where: str
+) -> None:
+    folder = str(_run_of(tmp_path / "r", *lines))
+    for words in (("report", "show", folder), ("report", "diff", folder, folder)):
+        code, out, err = _run(capsys, *words, "--format", "json")
+        assert code == 2, err
+        assert f"journal.jsonl{where}" in err
+        assert json.loads(out)["problems"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("accept", "lab", "--list", "--check", "nope"), 2, "matches no check"),
+        (("accept", "lab", "--list", "--limit", "leef-*"), 2, "matches no device"),
+        (("accept", "lab", "--list", "--tenant", "nope"), 2, "matches no tenant"),
+        (("accept", "lab", "--list", "--tags", "nope"), 4, ""),
+        (("accept", "lab", "--list", "--check", ""), 2, "is empty"),
+        (("accept", "lab", "--list", "--name", "../x"), 2, "no name of a folder"),
+        (("accept", "lab", "--list", "--from", ""), 2, "is empty"),
+        (("accept", "lab", "--list", "--out", ""), 2, "is empty"),
+        (("accept", "lab", "--list", "--settle", "nan"), 2, "finite"),
+        (("catalog", "--explain", ""), 2, "no check"),
+        (("catalog", "lab", "--list"), 2, "leave SITE out"),
+        (("report", "diff", ".", ".", "--tolerance", "nan"), 2, "finite"),
+        (("snapshot", "lab", "--out", ""), 2, "is empty"),
+        (("snapshot", "lab", "--out", "x", "--samples", "0"), 2, "samples"),
+    ],
+)
+def test_words_that_name_nothing_are_refused(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], code: int, said: str
+) -> None:
+    got, _, err = _run(capsys, *words)
+    assert (got, said in err) == (code, True), err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "site: xoc-64\ncatalog:\n  preflight:\n    device-answers:\n      - {device: leaf-01}\n",
+            "the catalog is of site xoc-64",
+        ),
+        ("site: lab\ncatalog:\n  cabling:\n    device-answers:\n      - {device: leaf-01}\n", "stands under 'cabling'"),
+    ],
+)
+def test_a_catalog_of_another_site_or_stage_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    code, _, err = _run(capsys, "accept", "lab", "--list", "--catalog", str(tmp_path / "c.yaml"))
+    assert code == 2, err
+    assert said in err
+
+
+def test_a_hosts_file_of_wrong_kinds_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("leaf-01: {hostname: '', data: {}}\nleaf-02: {data: 5}\n")
+    code, _, err = _run(
+        capsys, "snapshot", "lab", "--hosts", str(tmp_path / "hosts.yaml"), "--out", str(tmp_path / "s")
+    )
+    assert code == 2, err
+    assert "hostname is empty" in err
+    assert "data must be" in err
