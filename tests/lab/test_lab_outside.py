@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.traffic import CALL, ask, backends, frr, ping, serving, vip_up, wait_until
+from tests.lab.traffic import CALL, ask, frr, ping, serving, vip_up, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -45,21 +45,6 @@ def test_a_vip_balances_over_servers_and_over_balancers(lab):
         assert ask(lab, "internet-01", GLOBEX_VIP, 443).split()[0] == "compute-002"
         hops = frr(lab, "edge-01", f"show ip route {VIP}/32")[f"{VIP}/32"][0]["nexthops"]
         assert sum(1 for hop in hops if hop.get("fib")) == 2
-
-
-def test_a_vip_without_listeners_says_so_and_is_as_planned(lab):
-    services = ("acme-443", "acme-2222", "globex-443")
-
-    def refused():
-        rows = [backend for service in services for backend in backends(lab, service)]
-        return len(rows) == 8 and all(row.reached and not row.up for row in rows)
-
-    assert wait_until(refused, 60)
-    data = lab.call("status")
-    assert data["as_planned"], data["missing"]
-    rows = [service for one in data["balancers"] for service in one["services"]]
-    assert [row["serves"] for row in rows] == [False] * 6
-    assert all("refused" in backend["check"] for row in rows for backend in row["backends"])
 
 
 def test_a_dead_balancer_is_taken_out_by_bfd_and_a_dead_haproxy_is_told(lab):
