@@ -47,8 +47,8 @@ def _sessions(seen: Observation) -> list[list[str]]:
     for vrf, families in seen.said.get("bgp", {}).items():
         for family, body in families.items() if isinstance(families, dict) else ():
             for neighbor, peer in body.get("peers", {}).items() if isinstance(body, dict) else ():
-                state, accepted = str(peer.get("state", "")), str(peer.get("pfxRcd", ""))
-                found.append([vrf, family, neighbor, state, str(peer.get("remoteAs", "")), accepted])
+                # how many prefixes a neighbour sent depends on which of equal paths was there first
+                found.append([vrf, family, neighbor, str(peer.get("state", "")), str(peer.get("remoteAs", ""))])
     return sorted(found)
 
 

@@ -46,7 +46,7 @@ def _facts(change=lambda said: None):
 
 def test_facts_are_what_the_network_is():
     assert _facts() == {
-        "bgp": [["default", "ipv4Unicast", "Ethernet0", "Established", "65000", "4"]],
+        "bgp": [["default", "ipv4Unicast", "Ethernet0", "Established", "65000"]],
         "bfd": [["Ethernet0", "default", "up"]],
         "vni": [["100", "Vrf-a", "Up"]],
         "rmac": {"100": ["172.30.0.2"]},
@@ -56,6 +56,7 @@ def test_facts_are_what_the_network_is():
 
 def _other_run(said):
     said["bgp"]["default"]["ipv4Unicast"]["peers"]["Ethernet0"]["peerUptime"] = "09:99"
+    said["bgp"]["default"]["ipv4Unicast"]["peers"]["Ethernet0"]["pfxRcd"] = 9
     said["bfd"][0] |= {"peer": "fe80::99", "uptime": 77}
     said["vni"]["vrfs"][0]["routerMac"] = "02:00:00:00:00:ff"
     said["route"]["default"]["10.0.0.1/32"][0]["nexthops"][0]["ip"] = "fe80::99"
