@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -50,3 +51,4 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield started.running
         started.running.stop()
         assert not [path for path in folder.iterdir() if path.name == "pytest"]
+    shutil.rmtree(folder)
