@@ -208,7 +208,7 @@ def test_destroy_leaves_nothing_also_of_a_lab_whose_container_died(clab):
     assert clab.run("storage-001", ["true"]).rc != 0
     assert clab.call("destroy") == []
     assert clab.run("", ["docker", "ps", "-aq"]).check().out == ""
-    assert clab.run("", ["sh", "-c", "ls /run/netns; ls /lab/nodes | grep clab-"]).out == ""
+    assert clab.run("", ["sh", "-c", f"ls /run/netns; ls -d /lab/nodes/clab-{NAME} 2>/dev/null"]).out == ""
     assert json.loads(clab.run("", ["ip", "-j", "link", "show", "type", "veth"]).out or "[]") == []
 
 
