@@ -182,7 +182,7 @@ def _deed(spine: Switch, *, physical: bool) -> tuple[str, str]:
         return down, up
     names = ", ".join(f'"{port}"' for port in ports)
     chains = " ".join(
-        f"chain {hook} {{ type filter hook {hook} devices = {{ {names} }} priority -500; policy drop; }}"
+        f"chain {hook} {{ type filter hook {hook} devices = {{ {names} }} priority -500; policy drop; }};"
         for hook in ("ingress", "egress")
     )
     remove = f"nft delete table netdev {_TABLE} 2>/dev/null; true"

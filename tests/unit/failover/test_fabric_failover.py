@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+from shutil import which
+
 import pytest
 
 from fabric.build import load_plan
 from validators.check import judged
-from validators.failover.checks import FabricFailover, arrivals, gaps_of
+from validators.failover.checks import FabricFailover, _deed, arrivals, gaps_of
 from validators.rdma.check_marking import DscpPath
 from validators.results import State
 
@@ -81,3 +84,11 @@ def test_the_hop_that_changed_the_mark_is_named(seen, state, blame):
     result = heard(**seen)
     assert result.state is state
     assert result.place.startswith(blame)
+
+
+@pytest.mark.skipif(not which("nft") or not which("unshare"), reason="nft is not here")
+def test_the_rules_that_cut_a_spine_off_are_understood_by_the_real_nft():
+    command, _ = _deed(PLAN.switches["spine-01"], physical=False)
+    # the ports are not here, which the kernel says; a rule that nft cannot read would be a syntax error
+    done = subprocess.run(["unshare", "-n", "sh", "-c", command], capture_output=True, text=True, check=False)
+    assert "syntax error" not in done.stderr
