@@ -82,8 +82,9 @@ _ACME = ("router bgp 65101 vrf Vrf-acme", "address-family l2vpn evpn")
 _MARK = "table ip kvfault { chain out { type filter hook output priority 0; udp dport 4789 ip dscp set cs0; }; }"
 
 FAULTS = {
+    # server ports, since nothing of BGP is bound to their names
     "swapped cables": Fault(
-        "leaf-01", _swap("Ethernet256", "Ethernet264"), _swap("Ethernet256", "Ethernet264"),
+        "leaf-01", _swap("Ethernet4", "Ethernet12"), _swap("Ethernet4", "Ethernet12"),
         "cabling", "crossed", "leaf-01"),
     "wrong VRF": Fault(
         "leaf-01", "ip link set Ethernet68 master Vrf-globex", "ip link set Ethernet68 master Vrf-acme",
