@@ -115,7 +115,8 @@ def targets(plan: Plan, *, tenant: str = "", exposure: str = "") -> list[Target]
     if not found:
         whose = f"tenant {tenant}" if tenant else "no tenant"
         text = f"{whose} exposes {'nothing' if tenant else 'anything'}{f' called {exposure}' if exposure else ''}"
-        fix = "add `expose` to the tenant, or name another one"
+        there = [f"{item.name} {shown.name}" for item in plan.tenants.values() for shown in item.exposures]
+        fix = f"tenants and exposures are: {', '.join(there)}" if there else "add `expose` to a tenant"
         raise InputError([Problem("probe.no-exposure", tenant or "site", text, fix)])
     return found
 

@@ -23,7 +23,7 @@ def command(scale: float | None, **asked: Any) -> int:
     \b
     Examples (ends as in `kvfabric probe nat --help`):
       kvfabric probe idle lab --lab lab
-      kvfabric probe idle lab --tenant acme --exposure out --scale 0.05 --inside ... --outside ...
+      kvfabric probe idle lab --tenant acme --exposure masquerade --scale 0.05 --inside ... --outside ...
     """
     from functools import partial
 

@@ -32,7 +32,7 @@ def command(
     \b
     Examples (ends as in `kvfabric probe nat --help`):
       kvfabric probe ladder lab --lab lab --protocol tcp
-      kvfabric probe ladder lab --tenant acme --exposure out --wanted 50000 --gateway "ssh gw-1" ...
+      kvfabric probe ladder lab --tenant acme --exposure masquerade --wanted 50000 --gateway "ssh gw-1" ...
     """
     from functools import partial
 

@@ -20,7 +20,7 @@ def command(**asked: Any) -> int:
     Examples:
       kvfabric probe nat lab --lab lab
       kvfabric probe nat lab --lab lab --tenant acme --exposure static --format json
-      kvfabric probe nat lab --tenant acme --exposure out --inside "ip netns exec in" --inside-port eth1 \\
+      kvfabric probe nat lab --tenant acme --exposure masquerade --inside "ip netns exec in" --inside-port eth1 \\
         --inside-hop 10.1.0.1 --inside-network 10.1.0.0/28 --inside-hosts 10.1.0.10,10.1.0.11 \\
         --outside "ssh edge-host" --outside-port eth1 --outside-hop 198.18.0.1 \\
         --outside-network 198.18.0.8/29 --outside-hosts 198.18.0.10,198.18.0.11
