@@ -69,3 +69,9 @@ def test_the_lab_site_has_exposures_of_known_modes_and_an_unknown_tenant_has_non
     assert all(target.pool() for target in found)
     with pytest.raises(InputError, match="exposes nothing"):
         targets(plan, tenant="nobody")
+
+
+def test_an_exposure_that_is_none_is_answered_with_those_there_are() -> None:
+    with pytest.raises(InputError) as caught:
+        targets(plan_site("lab").plan, tenant="acme", exposure="out")
+    assert "acme masquerade, acme forward, acme static" in caught.value.problems[0].fix

@@ -192,12 +192,3 @@ def test_nothing_checked_is_code_four(tmp_path: Path) -> None:
     done = run_cli("check", "lab", "--from", str(tmp_path))
     assert done.returncode == 4
     assert "nothing was checked" in done.stderr
-
-
-def test_an_exposure_that_is_none_is_answered_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    sides = "--inside true --inside-port a --inside-hop 10.1.0.1 --inside-network 10.1.0.0/28 --inside-hosts x,y"
-    words = f"probe nat lab --tenant acme --exposure out {sides} {sides.replace('inside', 'outside')}"
-    with pytest.raises(SystemExit) as caught:
-        main(words.split())
-    assert caught.value.code == 2
-    assert "acme masquerade, acme forward, acme static" in capsys.readouterr().err
