@@ -96,7 +96,7 @@ def test_the_command_line(tmp_path, live):
     ran = CliRunner().invoke(cli, ["report", "diff", str(tmp_path / "a"), str(tmp_path / "b")], standalone_mode=False)
     assert ran.return_value == 1
     assert "VRF is Vrf-globex, the plan says Vrf-acme" in ran.stdout
-    ran = CliRunner().invoke(cli, ["accept", "lab", "--list", "--check", "nothing"], standalone_mode=False)
+    ran = CliRunner().invoke(cli, ["accept", "lab", "--list", "--tags", "nothing"], standalone_mode=False)
     assert ran.return_value == 4
 
 
