@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from validators.counters.readings import Readings
     from validators.rdma.launch import Row
 
+_LINKS = "rdma.links"
+
 
 def judge_counters(plan: Plan, kind: str, class_name: str, rows: Sequence[Row], seen: dict[str, Any]) -> list[Result]:
     """Judge what `probe.collect` kept of a round's counters; a reason why there are none is a skipped result."""
@@ -111,14 +113,34 @@ def _touched(
     """A cover is for meeting every link; one that stayed silent was not tested, whatever the flows say."""
     uses = {use for row in rows for stage in stages(plan, row.flow)[1:-1] for use in stage.ports}
     counted = {use: _grown(Stage("", (use,)), known, chosen) for use in uses}
-    silent = sorted(f"{use.device} {use.interface} {use.direction}" for use, grown in counted.items() if grown == 0)
-    seen = sum(grown is not None and grown > 0 for grown in counted.values())
+    by_name = {f"{use.device} {use.interface} {use.direction}": grown for use, grown in counted.items()}
+    return _links(by_name)
+
+
+def links_of_all_rounds(found: Sequence[Result]) -> list[Result]:
+    """Make one result of every round's `rdma.links`: a link that another round met is not silent."""
+    rounds = [result for result in found if result.check == _LINKS]
+    if len(rounds) < 2:
+        return list(found)
+    grown: dict[str, int | None] = {}
+    for result in rounds:
+        for name, count in result.evidence["directions"].items():
+            before = grown.get(name)
+            grown[name] = count if before is None else before + (count or 0)
+    return [*(result for result in found if result.check != _LINKS), _links(grown)]
+
+
+def _links(grown: dict[str, int | None]) -> Result:
+    evidence = {"directions": grown}
+    silent = sorted(name for name, count in grown.items() if count == 0)
+    seen = sum(bool(count) for count in grown.values())
     if not seen:
-        return Result("rdma.links", "cover", State.SKIPPED, "no switch on the way counts bytes by class")
+        text = "no switch on the way counts bytes by class"
+        return Result(_LINKS, "cover", State.SKIPPED, text, evidence=evidence)
     text = f"{seen} directions of links carried the class"
     if silent:
         text += f"; nothing came by {', '.join(silent)}: not tested"
-    return Result("rdma.links", "cover", State.UNKNOWN if silent else State.PASS, text)
+    return Result(_LINKS, "cover", State.UNKNOWN if silent else State.PASS, text, evidence=evidence)
 
 
 def _grown(stage: Stage, known: dict[str, tuple[Readings, Readings]], chosen: TrafficClass) -> int | None:

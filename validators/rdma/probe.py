@@ -13,7 +13,7 @@ from validators.rdma.endpoints import find, wanted
 from validators.rdma.judge import Limits, judge
 from validators.rdma.launch import Ask, Row, run_round
 from validators.rdma.path import ports_of
-from validators.rdma.path_judge import judge_counters
+from validators.rdma.path_judge import judge_counters, links_of_all_rounds
 from validators.rdma.question import Question, check_groups, rounds_of
 from validators.rdma.sets import Flow
 from validators.rdma.watch import Sampler, counting, stations_of
@@ -116,7 +116,7 @@ def results(plan: Plan, observations: dict[str, Any], limits: Limits) -> list[Re
         found += [judge(plan, row, wanted(plan, row.flow.reader.fabric, one["class"]), limits, test_id) for row in mine]
         hops += judge_counters(plan, question.kind, one["class"], mine, one["counters"])
     whole = [judge_whole(question, ask, rows, found, test_id, observations["physical"])] if len(rows) > 1 else []
-    return [*found, *hops, *whole]
+    return [*found, *links_of_all_rounds(hops), *whole]
 
 
 def run(

@@ -13,11 +13,11 @@ from validators.rdma.endpoints import find
 from validators.rdma.judge import Limits
 from validators.rdma.launch import Row
 from validators.rdma.path import stages
-from validators.rdma.path_judge import judge_counters, timeline
+from validators.rdma.path_judge import judge_counters, links_of_all_rounds, timeline
 from validators.rdma.places import LabPlaces, SshPlaces
 from validators.rdma.sets import Flow
 from validators.rdma.watch import Sampler, counting, stations_of
-from validators.results import State
+from validators.results import Result, State
 
 pytestmark = pytest.mark.unit
 
@@ -193,3 +193,16 @@ def test_every_lossless_class_is_run_in_an_incast(lab_plan) -> None:
     question = probe.Question("incast", reader=A)
     assert probe.classes_of(lab_plan, question, "fabric") == ["kv"]
     assert Limits().least_share == 0
+
+
+def test_a_link_that_another_round_met_is_not_silent() -> None:
+    def one(**grown: int | None) -> Result:
+        return Result("rdma.links", "cover", State.UNKNOWN, "of a round", evidence={"directions": grown})
+
+    other = Result("rdma.marking", "a flow", State.PASS, "in its class")
+    kept, links = links_of_all_rounds([one(a=0, b=5), other, one(a=7, c=3)])
+    assert (kept, links.state) == (other, State.PASS)
+    assert links.text == "3 directions of links carried the class"
+    (_, links) = links_of_all_rounds([one(a=0, b=5), other, one(a=0)])
+    assert links.state is State.UNKNOWN
+    assert "nothing came by a: not tested" in links.text
