@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,16 @@ def run_cli(*args: str, cwd: Path | None = None, env: dict[str, str] | None = No
         timeout=120,
         check=False,
     )
+
+
+def read_until(master: int, text: bytes, timeout_s: float = 90) -> bytes:
+    """Read a terminal's master side until `text` came, it closed, or `timeout_s` seconds passed; return what came."""
+    seen, deadline = b"", time.monotonic() + timeout_s
+    while text not in seen and (left := deadline - time.monotonic()) > 0:
+        if not select.select([master], [], [], left)[0]:
+            break
+        try:
+            seen += os.read(master, 4096)
+        except OSError:
+            break
+    return seen

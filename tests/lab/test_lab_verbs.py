@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import pytest
 from fabric.problem import CouldNotRunError
 from labs import engines
 from labs.client import attach
+from tests.conftest import read_until
 
 pytestmark = pytest.mark.lab
 
@@ -110,28 +110,16 @@ def test_a_killed_tool_takes_its_program_with_it(lab):
     assert lab.run("leaf-01", there).rc == 1
 
 
-def _until(master, text, timeout_s=90):
-    seen, deadline = b"", time.monotonic() + timeout_s
-    while text not in seen and (left := deadline - time.monotonic()) > 0:
-        if not select.select([master], [], [], left)[0]:
-            break
-        try:
-            seen += os.read(master, 4096)
-        except OSError:
-            break
-    return seen
-
-
 def test_a_shell_in_a_node_has_a_terminal():
     pid, master = pty.fork()
     if pid == 0:
         os.execv(sys.executable, [*KVFABRIC, "shell", "leaf-01"])
     termios.tcsetwinsize(master, (40, 120))
-    assert b"leaf-01" in _until(master, b"# ")
+    assert b"leaf-01" in read_until(master, b"# ")
     os.write(master, b"stty size; echo end-$((6*7))\r")
-    assert b"40 120" in _until(master, b"end-42")
+    assert b"40 120" in read_until(master, b"end-42")
     os.write(master, b"exit 3\r")
-    _until(master, b"\0")
+    read_until(master, b"\0")
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
     os.close(master)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
 import termios
-import time
 
 import pytest
 
 from fabric.cli.main import _run
 from labs import state
+from tests.conftest import read_until
 
 pytestmark = pytest.mark.unit
 
@@ -140,35 +139,23 @@ def test_control_c_goes_to_the_program():
     assert process.wait(60) == 3
 
 
-def _read_until(master, text, timeout_s=90):
-    seen, deadline = b"", time.monotonic() + timeout_s
-    while text not in seen and (left := deadline - time.monotonic()) > 0:
-        if not select.select([master], [], [], left)[0]:
-            break
-        try:
-            seen += os.read(master, 4096)
-        except OSError:
-            break
-    return seen
-
-
 @pytest.mark.usefixtures("lab")
 def test_a_shell_has_a_terminal_with_its_size_and_keys():
     pid, master = pty.fork()
     if pid == 0:
         os.execv(sys.executable, _relay("tty"))
     termios.tcsetwinsize(master, (33, 101))
-    _read_until(master, b"# ")
+    read_until(master, b"# ")
     os.write(master, b"tty && stty size; echo $((6*7))\r")
-    seen = _read_until(master, b"42")
+    seen = read_until(master, b"42")
     assert b"/dev/pts/" in seen
     assert b"33 101" in seen
     os.write(master, b"sh -c 'echo go-$((1+1)); exec sleep 60'\r")
-    assert b"go-2" in _read_until(master, b"go-2")
+    assert b"go-2" in read_until(master, b"go-2")
     os.write(master, b"\x03echo int-$?\r")
-    assert b"int-130" in _read_until(master, b"int-130")
+    assert b"int-130" in read_until(master, b"int-130")
     os.write(master, b"exit 5\r")
-    _read_until(master, b"\x00", 30)
+    read_until(master, b"\x00", 30)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
     os.close(master)
 
