@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.cli.numbers import Finite
 from fabric.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -33,6 +34,26 @@ def site_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def flow_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what the probes take that watch long flows through a gateway of a lab."""
+    options = [
+        click.option("--lab", required=True, help="Name of a running lab of SITE."),
+        click.option(
+            "--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode."
+        ),
+        click.option(
+            "--interval",
+            default=0.05,
+            show_default=True,
+            type=Finite(0.001, 60),
+            help="Seconds between two frames of a flow.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return site_options(function)
 
 
 def gateway_options(function: Callable[..., Any]) -> Callable[..., Any]:

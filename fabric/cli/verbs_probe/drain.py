@@ -6,17 +6,12 @@ from typing import Any
 
 import click
 
-from fabric.cli.gateway_options import run_in_lab, site_options
+from fabric.cli.gateway_options import flow_options, run_in_lab
 from fabric.cli.numbers import Finite
 
 
 @click.command()
-@site_options
-@click.option("--lab", required=True, help="Name of a running lab of SITE.")
-@click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
-@click.option(
-    "--interval", default=0.05, show_default=True, type=Finite(0.001, 60), help="Seconds between two frames of a flow."
-)
+@flow_options
 @click.option(
     "--deadline",
     default=60.0,

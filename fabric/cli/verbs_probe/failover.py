@@ -6,20 +6,15 @@ from typing import Any
 
 import click
 
-from fabric.cli.gateway_options import run_in_lab, site_options
+from fabric.cli.gateway_options import flow_options, run_in_lab
 from fabric.cli.numbers import Finite
 
 _CASES = ["process", "link", "silent", "node", "power"]
 
 
 @click.command()
-@site_options
-@click.option("--lab", required=True, help="Name of a running lab of SITE.")
+@flow_options
 @click.option("--case", "cases", multiple=True, type=click.Choice(_CASES), help="Default: all; repeat.")
-@click.option("--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode.")
-@click.option(
-    "--interval", default=0.05, show_default=True, type=Finite(0.001, 60), help="Seconds between two frames of a flow."
-)
 @click.option(
     "--within",
     default=3.0,
