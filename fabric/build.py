@@ -13,6 +13,7 @@ from fabric.inventory.load import LEDGER_NAME, Inventory, load_inventory
 from fabric.problem import InputError, Problem, Severity
 from fabric.resources import data_folder
 from fabric.site import SiteBuilder
+from fabric.tiers import require_two_tiers_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,9 +57,15 @@ class _Built:
     problems: list[Problem]
 
 
-def plan_site(name: str | Path, *, forget_retired: bool = False) -> PlannedSite:
-    """Load a site and plan it. Raises InputError with every problem when it cannot be planned."""
+def plan_site(name: str | Path, *, forget_retired: bool = False, two_tiers_for: str = "") -> PlannedSite:
+    """Load a site and plan it. Raises InputError with every problem when it cannot be planned.
+
+    `two_tiers_for` is work that covers leaves and spines only: a site of three tiers is then refused before planning
+    (CouldNotRunError).
+    """
     inventory = load_inventory(name)
+    if two_tiers_for:
+        require_two_tiers_written(inventory, two_tiers_for)
     path = inventory.folder / LEDGER_NAME
     before = Ledger.load(path)
     ledger = before.copy()
@@ -94,6 +101,6 @@ def _lost(path: Path, text: str) -> Problem:
     return Problem("ledger.lost", path.name, f"{text}: given anew", fix, str(path), severity=Severity.WARNING)
 
 
-def load_plan(name: str | Path) -> Plan:
-    """Return the plan of a site, by name or path. Raises InputError."""
-    return plan_site(name).plan
+def load_plan(name: str | Path, *, two_tiers_for: str = "") -> Plan:
+    """Return the plan of a site, by name or path. Raises as `plan_site`."""
+    return plan_site(name, two_tiers_for=two_tiers_for).plan

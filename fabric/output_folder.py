@@ -64,7 +64,7 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     from fabric.render.writer import require_ours, write_tree
 
     start = time.perf_counter()
-    planned = plan_site(site)
+    planned = plan_site(site, two_tiers_for="rendering")
     plan = planned.plan
     folder = out / plan.site
     rendered = dict(render_site(plan))

@@ -32,7 +32,7 @@ def start(
     """
     from fabric.build import load_plan
 
-    plan = load_plan(site)
+    plan = load_plan(site, two_tiers_for="a lab")
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     if engine == "containerlab":
         from labs.containerlab import export, machine

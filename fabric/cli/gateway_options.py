@@ -122,7 +122,7 @@ def run_in_lab(run: Callable[..., list[Result]], asked: dict[str, Any]) -> int:
     """Attach to the lab, check that it is one of the site, run, print, return the exit code."""
     from fabric.build import plan_site
 
-    plan = plan_site(asked["site"]).plan
+    plan = plan_site(asked["site"], two_tiers_for="a lab").plan
     with attach(plan, asked["lab"]) as lab:
         results = run(
             plan,

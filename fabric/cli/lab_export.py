@@ -47,7 +47,7 @@ def command(
     from labs.containerlab.kinds import Settings, parse_images, parse_kinds
 
     settings = Settings(parse_kinds(kinds), parse_images(images), prefix, management)
-    planned = plan_site(site)
+    planned = plan_site(site, two_tiers_for="a lab")
     plan = planned.plan
     lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
     done = export.write(plan, lab, out or Path("out") / plan.site / engine, settings)

@@ -85,7 +85,7 @@ def command(
     if len(places) > 1:
         raise click.UsageError(f"one place to ask is enough: --{' or --'.join(places)}")
     settle = given["settle"] if given["settle"] is not None else _NEW_LAB_SETTLE_S if given["engine"] else 0.0
-    plan = load_plan(site)
+    plan = load_plan(site, two_tiers_for="acceptance")
     selection = Selection(given["tags"], given["limit"], given["tenant"], given["checks"])  # type: ignore[arg-type]
     wanted = Acceptance(
         plan, out or Path("out") / plan.site / "runs", str(given["name"]), site,

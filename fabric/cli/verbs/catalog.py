@@ -41,7 +41,7 @@ def command(site: str | None, listed: bool, explain: str | None) -> int:
     from validators.catalog import generate
     from validators.catalog_file import to_yaml
 
-    plan = load_plan(site)
+    plan = load_plan(site, two_tiers_for="the catalog")
     click.echo(to_yaml(plan, generate(plan, checks.values())), nl=False)
     return EXIT_PASS
 

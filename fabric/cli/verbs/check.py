@@ -48,7 +48,7 @@ def command(
     from fabric.analysis.check import check_site
     from fabric.build import plan_site
 
-    planned = plan_site(site)
+    planned = plan_site(site, two_tiers_for="checking")
     report = check_site(planned.plan, ids=rules, folder=folder, external=external, problems=planned.problems)
     if form == "json":
         print_json(report.to_dict())

@@ -24,6 +24,6 @@ def command(site: str, out: Path) -> None:
     from fabric.interop.diagram import diagram
     from fabric.interop.output import write_files
 
-    text = diagram(load_plan(site), html=out.suffix.lower() == ".html")
+    text = diagram(load_plan(site, two_tiers_for="the diagram"), html=out.suffix.lower() == ".html")
     for path in write_files({out.name: text}, out.parent):
         click.echo(f"wrote {path}", err=True)

@@ -35,7 +35,7 @@ def command(*, site: str, doubles: bool, worst: int, plot: Path | None, form: st
     from fabric.analysis.heat_map import HEADER, page_of, rows_of
     from fabric.build import load_plan
 
-    sweep = Sweep(load_plan(site))
+    sweep = Sweep(load_plan(site, two_tiers_for="failure analysis"))
     singles = sweep.singles()
     pairs = sweep.doubles() if doubles else []
     if plot:

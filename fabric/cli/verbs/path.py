@@ -40,7 +40,7 @@ def command(
     from fabric.analysis.roce_path import prove
     from fabric.build import load_plan
 
-    plan = load_plan(site)
+    plan = load_plan(site, two_tiers_for="the path's proof")
     files = Rendered.from_folder(rendered) if rendered else rendered_site(plan)
     proof = prove(plan, files, source, target, traffic, source_port)
     if form == "json":

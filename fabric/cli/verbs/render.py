@@ -41,7 +41,7 @@ def command(
     if names == []:
         message = "--limit names no device: leave it out for all"
         raise click.UsageError(message)
-    planned = plan_site(site)
+    planned = plan_site(site, two_tiers_for="rendering")
     rendered = render_site(planned.plan, names, target)
     if diff:
         differences = diff_tree(out, rendered, whole=names is None, site=planned.plan.site)

@@ -34,6 +34,7 @@ def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) ->
     from fabric.build import load_plan
     from validators.runner_acceptance import Acceptance, take_snapshot
 
-    counts = take_snapshot(Acceptance(load_plan(site), out, hosts=hosts, lab=lab), out, samples)
+    plan = load_plan(site, two_tiers_for="acceptance")
+    counts = take_snapshot(Acceptance(plan, out, hosts=hosts, lab=lab), out, samples)
     click.echo(", ".join(f"{n} {what}" for what, n in counts.items()) + f": {out}")
     return EXIT_PASS if counts["answered"] else EXIT_COULD_NOT_RUN

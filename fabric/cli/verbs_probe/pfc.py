@@ -28,7 +28,7 @@ def command(*, site: str, lab: str, sender: str, frames: int, form: str) -> int:
     from validators.rdma.places import lab_places
     from validators.rdma.report import as_text, to_dict
 
-    plan = load_plan(site)
+    plan = load_plan(site, two_tiers_for="a lab")
     device, _, port = sender.partition(":")
     link = plan.link_at.get((device, port))
     if link is None:

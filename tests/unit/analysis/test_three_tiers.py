@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 import yaml
 
+from fabric import build
 from fabric.analysis.capacity import tiers
 from fabric.analysis.check import check_site
 from fabric.analysis.failures import Sweep
 from fabric.analysis.flows.network import Network, mix
 from fabric.analysis.flows.traffic import Played
 from fabric.build import load_plan, plan_site
+from fabric.cli.main import main
 from fabric.interop.diagram.model import panels
 from fabric.plan import FABRIC_LINK, SPINE, SUPER_SPINE
 from fabric.problem import CouldNotRunError, InputError
@@ -147,6 +149,31 @@ def test_oversubscribed_super_spines_bind_the_ideal_too(tmp_path: Path) -> None:
 def test_what_covers_two_tiers_says_so(pods: Plan, ask: Callable[[Plan], object]) -> None:
     with pytest.raises(CouldNotRunError, match="super-spines"):
         ask(pods)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "accept pods-100k --list",
+        "catalog pods-100k",
+        "check pods-100k",
+        "failures pods-100k",
+        "lab up pods-100k",
+        "path pods-100k --from compute-00001 --to compute-00002",
+        "render pods-100k --out x",
+        "snapshot pods-100k --out x",
+    ],
+)
+def test_what_covers_two_tiers_says_so_before_it_plans(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "SiteBuilder", None)  # planning a hundred thousand takes a minute
+    with pytest.raises(SystemExit) as caught:
+        main(words.split())
+    assert caught.value.code == 3
+    said = capsys.readouterr().err
+    assert "super-spines (backend, frontend)" in said
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
