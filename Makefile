@@ -54,7 +54,10 @@ lint: install
 
 .PHONY: test
 test: lint $(if $(filter no,$(LAB)),,lab)
-	@$(if $(filter no,$(LAB)),,KVFABRIC_REQUIRE_LAB=yes) $(BIN)/python -m pytest -q $(if $(filter no,$(LAB)),-m 'not lab and not hardware',-m 'not hardware')
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m 'not lab and not hardware'
+ifneq ($(LAB),no)
+	@KVFABRIC_REQUIRE_LAB=yes $(BIN)/python -m pytest -q -m lab
+endif
 
 # what labs boot (a kernel, a Debian root, Docker, containerlab and its image): about 16 minutes once, then cached
 .PHONY: lab
