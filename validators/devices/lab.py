@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from labs.client import Running
 
 _TOGETHER = 4
+# the lab itself, for `run`: what is done to a node from outside is undone there; no device can have this name
+MACHINE = "the lab"
 
 
 class LabDevices:
@@ -43,10 +45,11 @@ class LabDevices:
         )
 
     def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
-        """Run a shell command in a node."""
+        """Run a shell command in a node, or in the lab's own machine."""
         started = time.monotonic()
+        node = "" if device == MACHINE else device
         try:
-            done = self.running.run(device, ["sh", "-c", command], timeout_s=timeout_s)
+            done = self.running.run(node, ["sh", "-c", command], timeout_s=timeout_s)
         except (CouldNotRunError, TimeoutError, OSError) as error:
             return Answer(error=str(error) or type(error).__name__, seconds=time.monotonic() - started)
         failure = "" if done.rc == 0 else f"exit {done.rc}: {(done.err or done.out).strip()[-300:]}"

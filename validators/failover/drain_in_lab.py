@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
@@ -172,7 +172,7 @@ class _Drain:
         if lane.target.exposure.mode == "static":
             return self._static(lane, subject, labels)
         result = judge(subject, self._seen(lane), labels=labels)
-        result.evidence.update({"gatewayctl": self.said.splitlines(), "exit_code": self.exit_code})
+        result.evidence.update({"gatewayctl": self.said.splitlines(), "exit_code": self.exit_code} | self._met(lane))
         return result
 
     def _static(self, lane: Lane, subject: str, labels: dict[str, str]) -> Result:
@@ -186,7 +186,13 @@ class _Drain:
             for phase in ("draining", "stopping")
         )
         state = combine(part.state for part in parts)
-        return Result(CHECK, subject, state, "; ".join(part.text for part in parts), parts=parts, labels=labels)
+        text = "; ".join(part.text for part in parts)
+        return Result(CHECK, subject, state, text, parts=parts, labels=labels, evidence=self._met(lane))
+
+    def _met(self, lane: Lane) -> dict[str, Any]:
+        """Return what the lane's flows met while the gateway drained."""
+        slots = [asdict(slot) for slot in self.watches["draining"][lane.name].slots[:20]]
+        return {"slots": slots, "event_ns": self.began_ns}
 
     def _seen(self, lane: Lane) -> DrainSeen:
         name = lane.name

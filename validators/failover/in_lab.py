@@ -128,6 +128,7 @@ class _Failover:
     gateway: str
     case: Case
     within_ms: float
+    event_ns: int = 0
 
     def run(self) -> list[Result]:
         target = self._target()
@@ -158,6 +159,7 @@ class _Failover:
     def _watch(self, phase: str, event: Callable[[], None], after_s: float) -> list[Result]:
         self.traffic.begin()
         time.sleep(1.0)
+        self.event_ns = self.traffic.clock_ns()
         event()
         time.sleep(after_s)
         return [self._judged(lane, seen, phase) for lane, seen in self.traffic.end()]
@@ -172,4 +174,6 @@ class _Failover:
         subject = f"{self.gateway} {self.case.name} {phase}: {lane.target.subject}"
         # frames come as often as the rate says: twice that and the CPU's turns are what a lab resolves
         finest = 2000 * lane.spec.interval_s + 50
-        return judge(subject, seen, declared, finest_ms=finest, labels=labels)
+        result = judge(subject, seen, declared, finest_ms=finest, labels=labels)
+        result.evidence["event_ns"] = self.event_ns
+        return result

@@ -150,5 +150,10 @@ class Traffic:
                 found.append((lane, passes.end_flows(initiator, responder, spec, name=lane.name, hang_up=hang_up)))
         return found
 
+    def clock_ns(self) -> int:
+        """Return the time on the clock that the agents use, in ns since 1970."""
+        now: int = self._stand.agent(self.layout.lanes[0].initiator).call("hello")["clock_ns"]
+        return now
+
     def _ends(self, lane: Lane) -> tuple[AgentProcess, AgentProcess]:
         return self._stand.agent(lane.initiator), self._stand.agent(lane.responder)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class SessionSeen:
-    """What a client met in one request. `outages_ms`: from the last good piece to the first one after each break.
+    """What a client met in one request. `outages_ms`: from the last good piece to the first one after each break;
+    `outages_from_ms`: when each began, since the request.
 
     `wrong` counts pieces that are not the ones asked for, `repeated` numbers that came twice, `breaks` says how each
     connection ended.
@@ -33,6 +34,7 @@ class SessionSeen:
     resumed_at: list[int] = field(default_factory=list)
     breaks: list[str] = field(default_factory=list)
     outages_ms: list[float] = field(default_factory=list)
+    outages_from_ms: list[float] = field(default_factory=list)
     workers: list[str] = field(default_factory=list)
     ends: list[str] = field(default_factory=list)
     finished: bool = False
@@ -78,7 +80,7 @@ def run(request: Request, begun_to_answer: Callable[[], None] = lambda: None) ->
     total = 1 if request.op == "tool" else request.pieces
     seen = SessionSeen(request.session, request.token, total)
     begun = time.monotonic()
-    reading = _Reading(begun, begun_to_answer)
+    reading = _Reading(begun, begun, begun_to_answer)
     while not seen.finished and time.monotonic() - begun < request.patience_s:
         if seen.connections:
             seen.resumed_at.append(seen.received)
@@ -95,8 +97,9 @@ def run(request: Request, begun_to_answer: Callable[[], None] = lambda: None) ->
 
 @dataclass
 class _Reading:
-    """When the last good piece came, and whether the connection has broken since."""
+    """When the request began and the last good piece came, and whether the connection has broken since."""
 
+    begun: float
     last_good: float
     begun_to_answer: Callable[[], None]
     broken: bool = False
@@ -105,6 +108,7 @@ class _Reading:
         now = time.monotonic()
         if self.broken:
             seen.outages_ms.append(round((now - self.last_good) * 1000, 1))
+            seen.outages_from_ms.append(round((self.last_good - self.begun) * 1000, 1))
         self.last_good, self.broken = now, False
 
 
