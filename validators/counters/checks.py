@@ -8,7 +8,7 @@ from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.counters import readings
 from validators.counters.readings import PACKETS, PAUSE, Key
-from validators.counters.sonic import pfc_counters, pfcwd_config, queue_counters
+from validators.counters.sonic import ENDLESS, pfc_counters, pfcwd_config, queue_counters
 from validators.devices.answers import Ask, UnreadableError
 from validators.results import Result, State
 
@@ -97,10 +97,14 @@ def _part(
     elif watch is None:
         state, text = State.FAIL, "the PFC watchdog does not watch this port"
     elif watch != planned:
-        said, wanted = (f"{action} after {found} ms for {back} ms" for action, found, back in (watch, planned))
+        said, wanted = (f"{action} after {_time(found)} for {_time(back)}" for action, found, back in (watch, planned))
         state, text = State.FAIL, f"the PFC watchdog does {said}, the plan says {wanted}"
     else:
         state, text = State.PASS, "counted and watched"
     place = "" if state is State.PASS else f"{device} {port.name} ({port.interface})"
     labels = {"device": device, "port": port.name, "link": port.link}
     return Result(check, f"{device} {port.name}", state, text, place, labels=labels)
+
+
+def _time(milliseconds: int) -> str:
+    return "an endless time" if milliseconds == ENDLESS else f"{milliseconds} ms"

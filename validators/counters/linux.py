@@ -18,6 +18,7 @@ from validators.counters.readings import (
     NAKS,
     PACKETS,
     PAUSE,
+    PAUSE_ENDS,
     PAUSE_US,
     RETRANSMISSIONS,
     Key,
@@ -29,14 +30,16 @@ _LINE = re.compile(r"^\s+(\S.*?):\s+(\d+)$")
 _ETHTOOL = (
     (re.compile(r"^(rx|tx)_prio(\d)_pause$"), PAUSE),
     (re.compile(r"^(rx|tx)_prio(\d)_pause_duration$"), PAUSE_US),
-    (re.compile(r"^(rx|tx)_prio(\d)_(?:buf_)?discards?$"), DROPS),
+    (re.compile(r"^(rx|tx)_prio(\d)_pause_transition$"), PAUSE_ENDS),
+    (re.compile(r"^(rx|tx)_prio(\d)_(?:buf_|cong_)?discards?$"), DROPS),
+    (re.compile(r"^(rx|tx)_prio(\d)_marked$"), ECN_MARKED),
     (re.compile(r"^(rx|tx)_prio(\d)_bytes$"), BYTES),
     (re.compile(r"^(rx|tx)_prio(\d)_packets$"), PACKETS),
     (re.compile(r"^(rx|tx)_bytes_pri(\d)$"), BYTES),
     (re.compile(r"^(rx|tx)_packets_pri(\d)$"), PACKETS),
     (re.compile(r"^(rx|tx)_pfc_ena_frames_pri(\d)$"), PAUSE),
 )
-_BNXT_DURATION = re.compile(r"^pfc_pri(\d)_(rx|tx)_duration_us$")
+_BNXT_PAUSE = re.compile(r"^pfc_pri(\d)_(rx|tx)_(duration_us|transitions)$")
 _RDMA: dict[str, dict[str, str]] = {
     "mlx5_core": {
         "packet_seq_err": NAKS, "local_ack_timeout_err": RETRANSMISSIONS, "roce_adp_retrans": RETRANSMISSIONS,
@@ -68,8 +71,8 @@ def _ethtool_key(port: str, name: str) -> Key | None:
     for pattern, what in _ETHTOOL:
         if match := pattern.match(name):
             return Key(port, what, match[1], int(match[2]))
-    if match := _BNXT_DURATION.match(name):
-        return Key(port, PAUSE_US, match[2], int(match[1]))
+    if match := _BNXT_PAUSE.match(name):
+        return Key(port, PAUSE_US if match[3] == "duration_us" else PAUSE_ENDS, match[2], int(match[1]))
     return None
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PAUSE, PAUSE_US, DROPS, ERRORS, ECN_MARKED, WRED_DROPS, PACKETS, BYTES = (
     "pause frames", "pause microseconds", "drops", "errors", "ECN marked", "WRED drops", "packets", "bytes",
 )  # fmt: skip
+PAUSE_ENDS = "pauses ended"
+"""Changes from paused to not paused, which some ASICs count where others count the time."""
 NAKS, RETRANSMISSIONS, CNPS = "NAKs", "retransmissions", "CNPs"
 STORMS, STORM_DROPS = "watchdog storms", "watchdog drops"
 

@@ -17,6 +17,7 @@ from validators.counters.readings import (
     ECN_MARKED,
     PACKETS,
     PAUSE,
+    PAUSE_ENDS,
     PAUSE_US,
     STORM_DROPS,
     STORMS,
@@ -27,7 +28,11 @@ from validators.counters.readings import (
 
 _PFC_HEAD = re.compile(r"^\s*Port\s+(Rx|Tx)\s+PFC0\b")
 _QUEUE = re.compile(r"^(?:UC|MC|ALL)(\d+)$")
-_SAI_PFC = re.compile(r"^SAI_PORT_STAT_PFC_([0-7])_(RX|TX)_PAUSE_DURATION_US$")
+_SAI_PFC = re.compile(r"^SAI_PORT_STAT_PFC_([0-7])_(?:(RX|TX)_PAUSE_DURATION_US|ON2OFF_(RX)_PKTS)$")
+_SAI_PORT = "SAI_PORT_STAT_"
+_UNWATCHED = "N/A"
+ENDLESS = -1
+"""Time of a watchdog that has none set: pfcwd prints `infinite` or `N/A`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def pfc_counters(text: str) -> dict[Key, int]:
 
 
 def pfcwd_stats(text: str) -> list[Watchdog]:
-    """Parse `show pfcwd stats`. An empty table means that no queue is watched."""
+    """Parse `pfcwd show stats -e`; without -e, queues that never saw a storm are left out of the table."""
     rows = []
     for cells in _table(text, "QUEUE", 7):
         port, _, queue = cells[0].rpartition(":")
@@ -75,9 +80,14 @@ def pfcwd_stats(text: str) -> list[Watchdog]:
 
 
 def watchdog_counters(text: str) -> dict[Key, int]:
-    """Parse `show pfcwd stats` as counters: storms seen, and packets dropped while one lasted, per queue."""
+    """Parse `pfcwd show stats -e` as counters: storms seen, and packets dropped while one lasted, per queue.
+
+    The table has zeros for queues that nobody watches, with no status: they give no counter.
+    """
     found: dict[Key, int] = {}
     for row in pfcwd_stats(text):
+        if row.status == _UNWATCHED and not any((row.detected, row.restored, row.tx_dropped, row.rx_dropped)):
+            continue
         found[Key(row.port, STORMS, "tx", row.queue)] = row.detected
         found[Key(row.port, STORM_DROPS, "tx", row.queue)] = row.tx_dropped
         found[Key(row.port, STORM_DROPS, "rx", row.queue)] = row.rx_dropped
@@ -85,10 +95,13 @@ def watchdog_counters(text: str) -> dict[Key, int]:
 
 
 def pfcwd_config(text: str) -> dict[str, tuple[str, int, int]]:
-    """Parse `show pfcwd config`: port -> (action, detection ms, restoration ms)."""
+    """Parse `show pfcwd config`: port -> (action, detection ms, restoration ms); ENDLESS where no time is set."""
     found: dict[str, tuple[str, int, int]] = {}
     for cells in _table(text, "PORT", 4):
-        found[cells[0]] = (cells[1], _number(cells[2], cells[0]), _number(cells[3], cells[0]))
+        detection, restoration = (
+            ENDLESS if cell in {"infinite", "N/A"} else _number(cell, cells[0]) for cell in cells[2:4]
+        )
+        found[cells[0]] = (cells[1], detection, restoration)
     return found
 
 
@@ -106,16 +119,22 @@ def counters_db(text: str) -> dict[Key, int]:
     """Parse ports in COUNTERS_DB: a line `port NAME`, then the hash as `sonic-db-cli COUNTERS_DB HGETALL` prints it.
 
     That is a Python dictionary, or names and values on lines of their own, by release. Gives how long each priority was
-    paused; the frames are taken from `show pfc counters`.
+    paused, or how often a pause ended: an ASIC counts one of the two (orchagent asks Mellanox for the time, Broadcom
+    for the changes, Cisco for neither). The frames are taken from `show pfc counters`.
     """
     found: dict[Key, int] = {}
-    for block in re.split(r"^port ", text, flags=re.MULTILINE)[1:]:
-        port, _, body = block.partition("\n")
-        for name, value in _hash(port.strip(), body.strip()).items():
-            if match := _SAI_PFC.match(name):
-                found[Key(port.strip(), PAUSE_US, match[2].lower(), int(match[1]))] = _number(value, name)
-    if not found:
-        raise UnreadableError(f"COUNTERS_DB: has no pause counters in {text[:80]!r}")
+    blocks = [block.partition("\n") for block in re.split(r"^port ", text, flags=re.MULTILINE)[1:]]
+    for name, _, body in blocks:
+        port = name.strip()
+        counters = _hash(port, body.strip())
+        if not any(counter.startswith(_SAI_PORT) for counter in counters):
+            raise UnreadableError(f"COUNTERS_DB of {port}: no counter of a port in {body.strip()[:60]!r}")
+        for counter, value in counters.items():
+            if match := _SAI_PFC.match(counter):
+                what, way = (PAUSE_US, match[2]) if match[2] else (PAUSE_ENDS, match[3])
+                found[Key(port, what, way.lower(), int(match[1]))] = _number(value, counter)
+    if not blocks:
+        raise UnreadableError(f"COUNTERS_DB: no port in {text[:80]!r}")
     return found
 
 

@@ -78,7 +78,7 @@ def _sonic(ports: Sequence[str]) -> list[Source]:
     )
     return [
         ("pfc", "show pfc counters", sonic.pfc_counters),
-        ("watchdog", "show pfcwd stats", sonic.watchdog_counters),
+        ("watchdog", "pfcwd show stats -e", sonic.watchdog_counters),
         ("queues", "queuestat -j", sonic.queue_counters),
         ("wred", "wredstat -j", sonic.wred_counters),
         ("counters-db", database, sonic.counters_db),

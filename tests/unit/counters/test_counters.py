@@ -132,7 +132,7 @@ def test_sonic_counters_db_in_both_forms() -> None:
         Key("Ethernet0", PAUSE_US, "rx", 3): 90,
         Key("Ethernet4", PAUSE_US, "rx", 3): 91,
     }
-    for bad in ("", "port Ethernet0\n{'SAI", "port Ethernet0\n\n"):
+    for bad in ("", "port Ethernet0\n{'SAI", "port Ethernet0\n\n", "port Ethernet0\n{}"):
         with pytest.raises(UnreadableError):
             sonic.counters_db(bad)
 
