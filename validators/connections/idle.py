@@ -142,7 +142,7 @@ class IdleInitiator:
         self._templates = {number: port.template(number) for number in self.flows.protocols()}
         self._rings = {number: port.ring(number) for number in self.flows.protocols()}
         for ring in self._rings.values():
-            ring.read()
+            ring.begin()
 
     def start(self) -> dict[str, Any]:
         """Open all flows; kinds are interleaved so that a slow start hits all alike."""
@@ -236,7 +236,7 @@ class IdleResponder:
         self._data_template = port.template(layout.TCP, data=True)
         self._rings = {number: port.ring(number) for number in self.flows.protocols()}
         for ring in self._rings.values():
-            ring.read()
+            ring.begin()
 
     def poll(self) -> None:
         """Take in what arrives, answer it, and send the probes that are due."""

@@ -40,7 +40,7 @@ class Initiator:
         self.validations = np.zeros(count, np.uint16)
         self.wrong_ends = self.bad_checksums = self.resets = self.strangers = 0
         self.ring = port.ring(protocol)
-        self.ring.read()
+        self.ring.begin()
         self._template = port.template(protocol)
 
     def create(self, rate_per_s: float, between: Callable[[], None] | None = None) -> Pace:

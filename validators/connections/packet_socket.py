@@ -26,7 +26,8 @@ _PACKET_RX_RING, _PACKET_STATISTICS, _PACKET_VERSION, _PACKET_IGNORE_OUTGOING = 
 _TPACKET_V3 = 2
 _SO_ATTACH_FILTER = 26
 _STATUS_USER = 1
-_BLOCK_BYTES = 1 << 17
+_LEAST_BLOCK, _MOST_BLOCK = 1 << 12, 1 << 17
+_BLOCKS = 1024
 _FRAME_BYTES = 2048
 _RETIRE_MS = 1
 _ETH_P_IP = 0x0800
@@ -80,25 +81,38 @@ def ignore_outgoing(sock: socket.socket) -> None:
 
 
 class Ring:
-    """A TPACKET_V3 receive ring for frames of one layout; `drops` counts what the kernel could not put into it."""
+    """A TPACKET_V3 receive ring for frames of one layout; `drops` counts what the kernel could not put into it.
+
+    The kernel closes a block after `_RETIRE_MS` however little is in it, so the number of blocks, not their size, says
+    how long a slow trickle may wait to be read: a small ring has small ones, and still a thousand.
+    """
 
     def __init__(self, interface: str, catch: Catch, dtype: np.dtype[Any], *, megabytes: int = 32) -> None:
         """Open the ring in the current namespace; needs CAP_NET_RAW. `megabytes` is its memory in MiB."""
         self._dtype = dtype
-        self._blocks = max(2, megabytes * (1 << 20) // _BLOCK_BYTES)
+        memory = megabytes << 20
+        # a power of two: the memory of a block is whole pages
+        self._block_bytes = min(_MOST_BLOCK, max(_LEAST_BLOCK, 1 << (memory // _BLOCKS).bit_length() - 1))
+        self._blocks = max(2, memory // self._block_bytes)
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         attach_filter(self._socket, catch.program())
         self._socket.setsockopt(_SOL_PACKET, _PACKET_VERSION, _TPACKET_V3)
         ignore_outgoing(self._socket)
-        frames = self._blocks * _BLOCK_BYTES // _FRAME_BYTES
-        request = struct.pack("7I", _BLOCK_BYTES, self._blocks, _FRAME_BYTES, frames, _RETIRE_MS, 0, 0)
+        frames = self._blocks * self._block_bytes // _FRAME_BYTES
+        request = struct.pack("7I", self._block_bytes, self._blocks, _FRAME_BYTES, frames, _RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _PACKET_RX_RING, request)
-        self._map = mmap.mmap(self._socket.fileno(), self._blocks * _BLOCK_BYTES)
-        self._headers = np.ndarray(self._blocks, _BLOCK, self._map, 0, (_BLOCK_BYTES,))
+        self._map = mmap.mmap(self._socket.fileno(), self._blocks * self._block_bytes)
+        self._headers = np.ndarray(self._blocks, _BLOCK, self._map, 0, (self._block_bytes,))
         self._next = 0
         self.drops = 0
         self.packets = 0
         self._socket.bind((interface, _ETH_P_IP))
+
+    def begin(self) -> None:
+        """Forget what waits and what was lost so far: a measurement answers for its own time only."""
+        self.read()
+        self.statistics()
+        self.drops = self.packets = 0
 
     def read(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return all frames that wait (copied) and the kernel's receive time of each in ns since 1970."""
@@ -123,7 +137,7 @@ class Ring:
         return joined, np.concatenate(times) if times else np.empty(0, np.int64)
 
     def _block(self, index: int, count: int, first: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        start = index * _BLOCK_BYTES + first
+        start = index * self._block_bytes + first
         stride, _, _, _, _, _, mac = struct.unpack_from("<6IH", self._map, start)
         if count == 1:
             stride = _FRAME_BYTES
@@ -143,7 +157,7 @@ class Ring:
         return bool(select.select([self._socket], [], [], max(0.0, seconds))[0])
 
     def statistics(self) -> dict[str, int]:
-        """Return packets and drops since the ring was opened (the kernel's PACKET_STATISTICS, added up)."""
+        """Return packets and drops since `begin` or the opening (the kernel's PACKET_STATISTICS, added up)."""
         packets, drops, _ = struct.unpack("3I", self._socket.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 12))
         self.packets += packets
         self.drops += drops

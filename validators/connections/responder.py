@@ -36,7 +36,7 @@ class Responder:
         self.hold_ns = np.full(count, -1, np.int64)
         self.changed_ends = self.bad_checksums = self.resets = self.strangers = 0
         self.ring = port.ring(protocol)
-        self.ring.read()
+        self.ring.begin()
         self._template = port.template(protocol)
         self._data_template = port.template(protocol, data=True)
 

@@ -1,10 +1,11 @@
 """Long flows that talk in both directions all the time, so that a gap of one flow is known to one interval.
 
 Slot i is a connection that the probe wants to keep. Its first flow (`flow = i`) goes on sending whatever happens, so
-a flow that survives is seen to; when it has been silent for `reopen_s`, replacements (`flow = i + slots * n`) are tried
-until one is answered, as a client would. Canaries are new connections opened at a steady rate: they tell when *new*
-work is served again. TCP flows exchange bare ACKs and carry their number in the urgent pointer (URG unset), so a
-connection tracker sees a live, idle connection and never a full window.
+a flow that survives is seen to. When it has been silent for `reopen_s` or was reset, replacements
+(`flow = i + slots * n`) are tried until one is answered, as a client would, and that one is replaced in its turn.
+Canaries are new connections opened at a steady rate: they tell when *new* work is served again. TCP flows exchange bare
+ACKs and carry their number in the urgent pointer (URG unset), so a connection tracker sees a live, idle connection and
+never a full window.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from validators.connections.port import Port
 
-REPLACEMENTS = 8
+REPLACEMENTS = 16
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class _Side:
         self.port, self.spec = port, spec
         self.protocol = layout.PROTOCOLS[spec.protocol]
         self.ring = port.ring(self.protocol)
-        self.ring.read()
+        self.ring.begin()
         self.template = port.template(self.protocol)
         self.gaps = Gaps(spec.total)
         self.resets = np.zeros(spec.total, np.int64)
@@ -155,7 +156,7 @@ class FlowsInitiator(_Side):
         self.opened = np.zeros(spec.total, np.int64)
         self._attempt = np.zeros(spec.slots, np.int64)
         self._try_at = np.full(spec.slots, np.inf)
-        self._remade = np.zeros(spec.slots, np.bool_)
+        self._current = np.arange(spec.slots)  # the connection that each slot talks by: the last one answered
         self._canary_from = np.inf
         self._canaries = 0
         self.wrong_ends = 0
@@ -236,26 +237,25 @@ class FlowsInitiator(_Side):
             right &= ~reset
             self._send(np.unique(flows[right & (frames["flags"] & layout.SYN > 0)]))
         flows, times = flows[right], times[right]
-        # one that talks again was only held up: when it falls silent once more, it is replaced once more
-        again = flows[flows < self.spec.slots]
-        self._remade[again[self.resets[again] == 0]] = False
         new = np.unique(flows[self.gaps.first[flows] == 0])
         self.gaps.take(flows, times)
         new = new[new < self.spec.long]
         self.begin(new)
         slots = new[new < self.spec.slots]
         self._try_at[slots] = time.monotonic() + self.spec.reopen_s
-        self._remade[new[new >= self.spec.slots] % self.spec.slots] = True
+        made = new[new >= self.spec.slots]
+        self._current[made % self.spec.slots] = made
 
     def _replace(self) -> None:
         now = time.monotonic()
         slots = np.flatnonzero(self._try_at <= now)
         if not len(slots):
             return
-        silent = (time.time_ns() - self.gaps.last[slots]) > self.spec.reopen_s * 1e9
-        silent |= self.resets[slots] > 0  # whatever still comes in by the other gateway: a client has given it up
+        current = self._current[slots]
+        silent = (time.time_ns() - self.gaps.last[current]) > self.spec.reopen_s * 1e9
+        silent |= self.resets[current] > 0  # whatever still comes in by the other gateway: a client has given it up
         self._try_at[slots] = now + np.where(silent, self.spec.reopen_s, self.spec.reopen_s / 4)
-        want = slots[silent & ~self._remade[slots]]
+        want = slots[silent]
         if len(want):
             # once the replacements' ports are used up, the last one goes on trying
             self._attempt[want] = np.minimum(self._attempt[want] + 1, REPLACEMENTS)

@@ -13,7 +13,7 @@ from fabric.problem import CouldNotRunError
 from validators.connections import lab_stand, passes
 from validators.connections.from_plan import Target, targets
 from validators.connections.in_lab import site_of
-from validators.failover.flows import FlowsSpec
+from validators.failover.flows import REPLACEMENTS, FlowsSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from validators.failover.observed import FlowsSeen
 
 _FAR_LENGTH = 29
-_PORTS_EACH = 1500
+_PORTS_EACH = 2500
 _FIRST_PORT, _LAST_PORT = 10_000, 60_000
 
 
@@ -107,7 +107,7 @@ def lay(plan: Plan, lab: Running, tenant: str, exposure: str = "", rates: Rates 
 def _spec(target: Target, inside: str, outside: str, rates: Rates) -> FlowsSpec:
     """Stateful modes talk TCP, where a lost flow can be told from one that was made again unseen; static talks UDP."""
     common = {"slots": rates.flows, "interval_s": rates.interval_s, "new_per_s": rates.new_per_s}
-    common |= {"canaries": _PORTS_EACH - 9 * rates.flows, "reopen_s": max(0.3, 4 * rates.interval_s)}
+    common |= {"canaries": _PORTS_EACH - (1 + REPLACEMENTS) * rates.flows, "reopen_s": max(0.3, 4 * rates.interval_s)}
     mode = target.exposure.mode
     if mode != "portForward":
         return FlowsSpec("tcp" if mode == "masquerade" else "udp", inside, outside, 7000, **common)  # type: ignore[arg-type]

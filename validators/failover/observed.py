@@ -112,12 +112,12 @@ def _slot(spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: M
     after, remade = "", None
     ends = [back.last_good_ns, int(initiator["gaps"]["last"][slot]), int(initiator["resets"][slot])]
     lost_at = min(at for at in ends if at) if any(ends) else 0
+    # a replacement may have met the gateway that lost its traffic next: the last one is where the connection ended up
     for flow in range(slot + spec.slots, spec.long, spec.slots):
         first = int(initiator["gaps"]["first"][flow])
         if first > lost_at:
             remade = (first - int(lost_at)) / 1e6
             after = address_text(int(responder["src"][flow]))
-            break
     before = address_text(int(responder["src"][slot]))
     reset = bool(initiator["resets"][slot] or responder["resets"][slot])
     moved = bool(responder["moved_at"][slot])
