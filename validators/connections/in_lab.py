@@ -176,25 +176,24 @@ def site_of(plan: Plan, lab: Running, target: Target) -> Site:
     tenant = plan.tenants[exposure.tenant]
     if exposure.mode == "static":
         prefixes = [IPv4Network(prefix) for prefix in exposure.private]
-        server = _owner(plan, lab, target, lambda address: any(IPv4Address(address) in prefix for prefix in prefixes))
-        address = lab_stand.service_address(server, tenant.name)
+        server, address = _owner(plan, lab, target, lambda a: any(IPv4Address(a) in prefix for prefix in prefixes))
         return Site(target, server.name, (address, address), f"{address}/32", edge, gateway, None)
     if exposure.mode == "masquerade":
         block = lab_stand.free_block(plan, lab, tenant)
         return Site(target, block.server, (block.host(0), block.host(1)), block.prefix, edge, gateway, block)
     ends = {port.private_address for port in exposure.ports}
-    server = _owner(plan, lab, target, ends.__contains__)
-    address = lab_stand.service_address(server, tenant.name)
+    server, address = _owner(plan, lab, target, ends.__contains__)
     # the neighbour that tries the hairpin is a host of the block, so it must be at the same server
     block = lab_stand.free_block(plan, lab, tenant, server)
     return Site(target, server.name, (address, block.host(0)), f"{address}/32", edge, gateway, block)
 
 
-def _owner(plan: Plan, lab: Running, target: Target, wanted: Callable[[str], bool]) -> Server:
+def _owner(plan: Plan, lab: Running, target: Target, wanted: Callable[[str], bool]) -> tuple[Server, str]:
     tenant = target.exposure.tenant
     for server in lab_stand.servers_of(plan, lab, tenant):
-        if wanted(lab_stand.service_address(server, tenant)):
-            return server
+        for address in lab_stand.addresses(server, tenant):
+            if wanted(address):
+                return server, address
     raise CouldNotRunError(f"{target.subject}: no server that it leads to is in lab {lab.name}")
 
 

@@ -82,9 +82,10 @@ def servers_of(plan: Plan, lab: Running, tenant: str) -> list[Server]:
     return [server for server in found if any(item.tenant == tenant for item in server.services)]
 
 
-def service_address(server: Server, tenant: str) -> str:
-    """Return a server's service address in a tenant."""
-    return next(item.address for item in server.services if item.tenant == tenant)
+def addresses(server: Server, tenant: str) -> list[str]:
+    """Return a server's addresses in a tenant: its service address, then those of its ports."""
+    found = [item.address for item in server.services if item.tenant == tenant]
+    return found + [port.address.partition("/")[0] for port in server.ports if port.tenant == tenant and port.address]
 
 
 def free_block(plan: Plan, lab: Running, tenant: Tenant, server: Server | None = None) -> Block:

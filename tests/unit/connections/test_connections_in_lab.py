@@ -58,6 +58,9 @@ def test_each_mode_is_measured_where_it_leads(plan: Plan, lab: FakeLab) -> None:
     assert forward.prefix == "10.1.0.1/32"
     assert (static.inside, static.hosts[0]) == ("compute-003", "10.1.0.17")
     assert static.block is None
+    # a forward may lead to a port's own address
+    other = _site(plan, lab, "forward-2")
+    assert (other.inside, other.hosts[0]) == ("compute-003", "10.1.0.25")
 
 
 def test_what_is_not_in_the_slice_is_skipped_with_its_reason(plan: Plan) -> None:
