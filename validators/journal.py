@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 from validators.journal_records import Record, RunInfo
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class JsonLines:
 
     def append(self, entry: dict[str, Any]) -> None:
         """Write one line and wait until the disk has it."""
-        self._file.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        self._file.write(json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -69,11 +70,10 @@ def parse_lines(data: bytes, path: Path) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     for number, line in enumerate(data.splitlines(), 1):
         try:
-            entry = json.loads(line)
-        except ValueError:
-            entry = None
+            entry, text = loads(line), "this line is not a journal entry"
+        except ValueError as error:
+            entry, text = None, f"this line is not a journal entry: {error}"
         if not isinstance(entry, dict):
-            text = "this line is not a journal entry"
             raise InputError([Problem("journal.damaged", path.name, text, _DAMAGED, str(path), number)])
         entries.append(entry)
     return entries

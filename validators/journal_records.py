@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from validators.results import Measurement, Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class RunInfo:
             if not isinstance(getattr(info, name), wanted):
                 message = f"{name} is no {wanted.__name__}"
                 raise TypeError(message)
+        _require(info.versions, dict.fromkeys(info.versions, str), "versions")
         return info
 
 
@@ -66,14 +72,13 @@ class Record:
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Record:
-        """Read what `to_dict` wrote."""
-        return Record(
-            data["case"],
-            data["stage"],
-            result_from_dict(data["result"]),
-            str(data.get("at", "")),
-            tuple(data.get("tags", ())),
-        )
+        """Read what `to_dict` wrote. Raises KeyError, TypeError or ValueError, in words, for what it cannot have."""
+        _require(data, {"case": str, "stage": str, "result": dict, "at": str, "tags": list}, "case")
+        tags = data.get("tags", [])
+        if not all(isinstance(tag, str) for tag in tags):
+            message = "tags of the case are not all text"
+            raise TypeError(message)
+        return Record(data["case"], data["stage"], result_from_dict(data["result"]), data.get("at", ""), tuple(tags))
 
 
 _PLAIN = ("place", "labels", "evidence", "test_id", "duration_s")
@@ -97,8 +102,23 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     return data
 
 
+_NUMBER = (int, float)
+_RESULT_KINDS: dict[str, Any] = {
+    "check": str, "subject": str, "state": str, "text": str, "place": str, "test_id": str, "duration_s": _NUMBER,
+    "labels": dict, "evidence": dict, "measurements": list, "parts": list,
+}  # fmt: skip
+_MEASUREMENT_KINDS: dict[str, Any] = {
+    "name": str, "value": _NUMBER, "unit": str, "trials": int, "spread": (*_NUMBER, type(None)), "spread_kind": str,
+    "limit": str, "tool": str,
+}  # fmt: skip
+
+
 def result_from_dict(data: dict[str, Any]) -> Result:
-    """Read what `result_to_dict` wrote."""
+    """Read what `result_to_dict` wrote. Raises KeyError, TypeError or ValueError, in words, for what it cannot have."""
+    _require(data, _RESULT_KINDS, "result")
+    _require(data.get("labels", {}), dict.fromkeys(data.get("labels", {}), str), "labels")
+    for one in data.get("measurements", ()):
+        _require(one, _MEASUREMENT_KINDS, "measurement")
     return Result(
         data["check"],
         data["subject"],
@@ -108,3 +128,38 @@ def result_from_dict(data: dict[str, Any]) -> Result:
         parts=tuple(result_from_dict(part) for part in data.get("parts", ())),
         **{name: data[name] for name in _PLAIN if name in data},
     )
+
+
+def _require(data: Any, kinds: dict[str, Any], what: str) -> None:
+    """Raise TypeError when a value that is there is of another kind; what is missing is for who reads it."""
+    if not isinstance(data, dict):
+        message = f"{what} is no object"
+        raise TypeError(message)
+    for name, kind in kinds.items():
+        if name in data and (not isinstance(data[name], kind) or isinstance(data[name], bool)):
+            words = {str: "text", dict: "object", list: "list"}.get(kind, "number")
+            message = f"{name} of the {what} is no {words}"
+            raise TypeError(message)
+        if kind is not int and isinstance(data.get(name), int) and abs(data[name]) > sys.float_info.max:
+            message = f"{name} of the {what} is larger than any number that can be drawn"
+            raise ValueError(message)
+
+
+def not_finite(result: Result) -> list[str]:
+    """Return the numbers of a result that are NaN or infinite, in words: JSON has no such numbers, and nobody can sign
+    one."""
+    found = [f"{m.name} is {m.value:g} {m.unit}" for m in result.measurements if not math.isfinite(m.value)]
+    found += [f"spread of {m.name} is {m.spread:g}" for m in result.measurements if not math.isfinite(m.spread or 0.0)]
+    found += [f"evidence has {value:g}" for value in _numbers(result.evidence) if not math.isfinite(value)]
+    return found + [text for part in result.parts for text in not_finite(part)]
+
+
+def _numbers(data: Any) -> Iterator[float]:
+    if isinstance(data, float):
+        yield data
+    elif isinstance(data, dict):
+        for value in data.values():
+            yield from _numbers(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _numbers(value)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError
+from fabric.strict_json import loads
 from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, judged
 from validators.devices.answers import Answer, Ask
-from validators.journal_records import Record, result_from_dict, result_to_dict
+from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
 from validators.results import BAD, Result, State, combine
 
 if TYPE_CHECKING:
@@ -134,11 +135,22 @@ class Runner:
         seconds = result.duration_s or round(time.monotonic() - started, 4)
         test_id = result.test_id or case.check.test_id
         result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
-        result = result_from_dict(self.options.clean(result_to_dict(result)))
-        record = Record(case.id, case.check.stage.value, result, now(), case.tags)
+        record = Record(case.id, case.check.stage.value, self._to_keep(result), now(), case.tags)
         self.journal.finish(record)
         self._tell("case_finished", record, repeated=False)
         return record
+
+    def _to_keep(self, result: Result) -> Result:
+        """Return the result without secrets; one that the journal cannot hold (a number that is none) is an ERROR."""
+        try:
+            if not (broken := not_finite(result)):
+                return result_from_dict(self.options.clean(result_to_dict(result)))
+            reason = f"{'; '.join(broken[:3])}: nothing that can be signed"
+        except (TypeError, ValueError) as error:
+            reason = str(error)
+        text = f"the check itself broke: {reason} (it said: {result.state.value}, {result.text})"
+        kept = replace(result, state=State.ERROR, text=self.options.clean(text), measurements=(), parts=(), evidence={})
+        return replace(kept, labels=self.options.clean(result.labels))
 
     def _reason_to_skip(self, case: Case) -> str:
         if case.check.physical and not self.devices.physical:
@@ -195,7 +207,7 @@ class Runner:
             return check.collect(context, case.inputs)
         path = _stored_case(stored, case)
         try:
-            data: dict[str, Any] = json.loads(path.read_text()) if path else {}
+            data: dict[str, Any] = loads(path.read_bytes()) if path else {}
         except (OSError, ValueError):
             message = "the stored observations of this case are damaged"
             raise CouldNotRunError(message) from None
@@ -245,7 +257,7 @@ def file_name(case: str) -> str:
 def write_json(path: Path, data: Any) -> None:
     """Write a file so that it is either there complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps(data, indent=1, default=_plain))
+    replace_file(path, json.dumps(data, indent=1, default=_plain, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:

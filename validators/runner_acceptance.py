@@ -17,7 +17,7 @@ from validators.catalog import Case, Selection, digest, generate
 from validators.catalog_file import read_catalog
 from validators.check_registry import all_checks
 from validators.devices.answers import Ask
-from validators.devices.stored import Recorder, StoredDevices
+from validators.devices.stored import SNAPSHOT, Recorder, StoredDevices
 from validators.journal import Journal
 from validators.journal_records import RunInfo
 from validators.journal_undo import UndoLog, replay
@@ -85,7 +85,7 @@ def cases_of(wanted: Acceptance) -> list[Case]:
 def open_devices(wanted: Acceptance, say: Callable[[str], None] = lambda _text: None) -> tuple[Devices, Redactor]:
     """Open the engine that was asked for, with a redactor that knows its secrets. A lab started here ends with it."""
     if wanted.stored is not None:
-        return StoredDevices(wanted.stored), Redactor()
+        return StoredDevices(wanted.stored, wanted.plan.site), Redactor()
     if wanted.hosts is not None:
         from validators.devices.hosts import read_hosts
         from validators.devices.ssh import SshDevices
@@ -245,5 +245,5 @@ def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[st
         "without answer": sum(not a.ok for a in answers.values()),
     }
     facts = {"site": wanted.plan.site, "plan": wanted.plan.digest, "engine": devices.name, "taken": now(), **counts}
-    write_json(folder / "snapshot.json", facts)
+    write_json(folder / SNAPSHOT, facts)
     return counts

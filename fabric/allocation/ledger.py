@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fabric.files import replace_file
 from fabric.hardware.ranges import natural_key
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -87,7 +88,7 @@ class Ledger:
     def load(cls, path: Path) -> Ledger:
         """Read a ledger file; an absent file is an empty ledger. Raises InputError when it is damaged."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = loads(path.read_bytes())
         except FileNotFoundError:
             return cls()
         except (ValueError, OSError) as error:

@@ -5,12 +5,12 @@ Rules read these and not the renderer's own data, so a fault in a template or a 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabric.analysis import frr_conf
 from fabric.problem import CouldNotRunError, Problem
+from fabric.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,22 +88,22 @@ class Rendered:
         laid out as indented JSON is parsed as a whole.
         """
         if not text.startswith("{\n") or not text.rstrip().endswith("\n}"):
-            return json.loads(text)
+            return loads(text)
         indent = len(text[2:200]) - len(text[2:200].lstrip(" "))
         separator = "\n" + " " * indent + '"'
         db: dict[str, Any] = {}
         pieces = text.rstrip()[1:-2].split(separator)
         if pieces[0].strip() or indent < 1:
-            return json.loads(text)
+            return loads(text)
         for piece in pieces[1:]:
             name, _, body = piece.partition('": ')
             body = body.rstrip().removesuffix(",")
             table = self._tables.get(body)
             if table is None:
                 try:
-                    table = self._tables[body] = json.loads(body)
+                    table = self._tables[body] = loads(body)
                 except ValueError:
-                    return json.loads(text)  # says where the text as a whole is wrong
+                    return loads(text)  # says where the text as a whole is wrong
             db[name] = table
         return db
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
 from itertools import pairwise
@@ -166,6 +167,9 @@ def _open_missing_streams() -> None:
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w", closefd=False))
+        if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
+            # a terminal that lacks a letter (LC_ALL=C) shows its number
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wants_json(argv: list[str]) -> bool:

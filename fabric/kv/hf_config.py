@@ -6,12 +6,12 @@ Field names are those of the transformers library's configuration classes; famil
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from fabric.kv.model import MOST, Attention, KvModel, LayerGroup
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _HEADS = ("num_attention_heads", "n_head", "n_heads")
@@ -29,8 +29,8 @@ _FULL = {"full_attention", "attention", "global_attention"}
 def read_config(path: Path) -> KvModel:
     """Return the model a `config.json` describes. Raises InputError when it cannot be read or lacks a number."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        data = loads(path.read_bytes())
+    except ValueError as error:
         raise InputError([Problem("kv.config-json", str(path), f"is not JSON: {error}", file=str(path))]) from error
     if not isinstance(data, dict):
         raise InputError([Problem("kv.config-json", str(path), "is not a JSON object", file=str(path))])

@@ -19,6 +19,7 @@ from fabric.kv.link import one_way_bytes_per_second
 from fabric.kv.model import KvModel, LayerGroup, model_from_data
 from fabric.kv.size import Layout, piece_plan
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -178,7 +179,7 @@ def read_decisions(path: Path) -> list[Decision]:
         ) from None
     for number, line in enumerate(text.splitlines(), start=1):
         try:
-            decisions.append(_recorded(json.loads(line)))
+            decisions.append(_recorded(loads(line)))
         except InputError as error:
             problems += [replace(problem, file=str(path), line=number) for problem in error.problems]
         except (ValueError, KeyError, TypeError, AttributeError) as error:

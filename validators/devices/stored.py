@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from fabric.files import replace_file
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 from validators.devices.answers import Answer, Ask
+from validators.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 DEVICES = "devices"
 # what the answers were taken from: whether its ports were real decides what can be judged
 ENGINE = "engine.json"
+SNAPSHOT = "snapshot.json"
 
 
 class StoredDevices:
@@ -31,7 +34,13 @@ class StoredDevices:
 
     name = "stored"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, site: str = "") -> None:
+        """Find the answers in a folder. Raises InputError when there are none, or when they are of another site."""
+        other = _site_of(folder)
+        if site and other and other != site:
+            text = f"holds the answers of site {other}, not of {site}"
+            fix = f"name a snapshot or run of {site}, or accept {other}"
+            raise InputError([Problem("snapshot.other-site", str(folder), text, fix, str(folder))])
         trees = (folder / "raw" / DEVICES, folder / DEVICES, folder)
         self.root = next((tree for tree in trees if tree.is_dir()), folder)
         if not self.root.is_dir() or not any(self.root.iterdir()):
@@ -94,6 +103,19 @@ class Recorder:
     def close(self) -> None:
         """Pass on."""
         self.inner.close()
+
+
+def _site_of(folder: Path) -> str:
+    """The site that a snapshot or the journal of a run names; empty when people put the answers together themselves."""
+    for path in (folder / SNAPSHOT, folder / JOURNAL):
+        try:
+            with path.open("rb") as file:
+                data = loads(file.read() if path.name == SNAPSHOT else file.readline())
+            if isinstance(site := data["site"], str):
+                return site
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return ""
 
 
 def _was_physical(path: Path) -> bool:

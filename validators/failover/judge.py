@@ -8,6 +8,7 @@ never went through the gateway that failed, or the gateways share state that nob
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ def _quality(subject: str, seen: FlowsSeen, finest_ms: float) -> Result:
     figure = Measurement(
         "failover resolution", seen.resolution_ms, "ms", max(1, len(seen.slots)), tool="p99 of send intervals"
     )
+    figures = (figure,) if math.isfinite(seen.resolution_ms) else ()
     name = f"{subject}: measurement"
     if not seen.slots:
         return Result(CHECK, name, State.ERROR, f"none of {seen.never_opened} flows opened before the event")
@@ -82,12 +84,12 @@ def _quality(subject: str, seen: FlowsSeen, finest_ms: float) -> Result:
     if seen.tester_drops:
         troubles.append(f"the tester lost {seen.tester_drops} frames itself")
     if troubles:
-        return Result(CHECK, name, State.ERROR, "; ".join(troubles), measurements=(figure,))
+        return Result(CHECK, name, State.ERROR, "; ".join(troubles), measurements=figures)
     if seen.resolution_ms > finest_ms:
         text = f"tester-limited: {seen.resolution_ms:g} ms between frames of a flow, {finest_ms:g} ms wanted"
-        return Result(CHECK, name, State.UNKNOWN, text, measurements=(figure,))
+        return Result(CHECK, name, State.UNKNOWN, text, measurements=figures)
     return Result(
-        CHECK, name, State.PASS, f"{len(seen.slots)} flows to {seen.resolution_ms:g} ms", measurements=(figure,)
+        CHECK, name, State.PASS, f"{len(seen.slots)} flows to {seen.resolution_ms:g} ms", measurements=figures
     )
 
 

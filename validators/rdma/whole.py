@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fabric.kv.link import payload_gbps
@@ -35,7 +36,9 @@ def judge_whole(
         return Result(f"rdma.{question.kind}", name, state, text or f"none of {len(rows)} flows was measured")
     rates = [row.drive["payload_gbps"] for row in measured]
     late = max(row.drive["late_s"] for row in measured)
-    text = f"{len(measured)} of {len(rows)} flows measured, {sum(rates):.2f} Gb/s in all, Jain {jain(rates):.3f}"
+    text = f"{len(measured)} of {len(rows)} flows measured, {sum(rates):.2f} Gb/s in all"
+    fairness = jain(rates)
+    text += f", Jain {fairness:.3f}" if math.isfinite(fairness) else ""
     shortest = min(row.drive["ended"] - row.drive["began"] for row in measured)
     if late > max(_MOST_LATE_S, _MOST_LATE_SHARE * shortest):
         text += f"; the last to start was {late:.2f} s late: they did not run together"
@@ -48,7 +51,7 @@ def judge_whole(
     ceiling = min(payload_gbps(row.flow.reader.speed_gbps) for row in rows)
     values = (
         Measurement("sum of flows", sum(rates), "Gb/s payload, one way", len(rates)),
-        Measurement("Jain fairness", jain(rates), "ratio", len(rates)),
+        *((Measurement("Jain fairness", fairness, "ratio", len(rates)),) if math.isfinite(fairness) else ()),
         Measurement("ceiling of one reader", ceiling, "Gb/s payload, one way"),
         Measurement("p99 of finish times", percentile(times, 99), "s", len(times)),
         Measurement("latest finish", max(times), "s", len(times)),

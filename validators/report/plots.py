@@ -43,7 +43,7 @@ def _try(make: Any, data: dict[str, Any], result: Result) -> dict[str, Any]:
     """A plot must never cost the report: data of another shape is said, not raised."""
     try:
         return dict(make(data, result))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         return {"broken": f"cannot be drawn: {type(error).__name__} {error}"}
 
 

@@ -35,7 +35,7 @@ def to_json(run: Run) -> str:
         "counts": run.counts,
         "results": [record.to_dict() for record in run.records],
     }
-    return json.dumps(data, indent=1) + "\n"
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
 def to_csv(run: Run) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from validators.results import State, combine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from fabric.plan import Plan
     from validators.report.model import Run
 
@@ -44,6 +46,34 @@ def topology_of(plan: Plan) -> dict[str, Any]:
         head = {"title": placed.panel.title, "subtitle": placed.panel.subtitle}
         drawn.append(head | {"y": round(placed.y, 1), "h": round(placed.height, 1), "boxes": boxes, "curves": curves})
     return {"width": round(page.width, 1), "height": round(page.height, 1), "panels": drawn}
+
+
+_NUMBERS, _TEXTS = (int, float), str
+_PANEL = {"title": _TEXTS, "subtitle": _TEXTS, "y": _NUMBERS, "h": _NUMBERS, "boxes": list, "curves": list}
+_BOX = {**dict.fromkeys("xywh", _NUMBERS), "title": _TEXTS, "kind": _TEXTS, "line": _TEXTS, "members": list}
+_CURVE = {"d": _TEXTS, "w": _NUMBERS, "kind": _TEXTS, "links": list, "tip": _TEXTS}
+
+
+def is_drawing(data: Any) -> bool:
+    """Whether data read from a file is what `topology_of` makes; an empty object is no drawing, which a run may have."""
+    return data == {} or (
+        _has(data, {"width": _NUMBERS, "height": _NUMBERS, "panels": list})
+        and all(_has(panel, _PANEL) for panel in data["panels"])
+        and all(_has(box, _BOX) for panel in data["panels"] for box in panel["boxes"])
+        and all(_has(curve, _CURVE) for panel in data["panels"] for curve in panel["curves"])
+        and all(isinstance(name, str) for name in _names(data))
+    )
+
+
+def _has(data: Any, kinds: Mapping[str, Any]) -> bool:
+    return isinstance(data, dict) and all(isinstance(data.get(name), kind) for name, kind in kinds.items())
+
+
+def _names(data: dict[str, Any]) -> Iterator[Any]:
+    for panel in data["panels"]:
+        for part in (*panel["boxes"], *panel["curves"]):
+            yield from part.get("members", ())
+            yield from part.get("links", ())
 
 
 def coloured(run: Run) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fabric.files import replace_file
 from fabric.problem import InputError, Problem
+from fabric.strict_json import loads
 from validators.journal import read_journal
 from validators.report.html import to_html
 from validators.report.junit import to_junit
 from validators.report.model import Run
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
+from validators.report.topology import is_drawing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,19 +32,22 @@ TOPOLOGY = "topology.json"
 def load_run(folder: Path) -> Run:
     """Read a run, finished or not. Raises InputError when the folder holds none."""
     info, records = read_journal(folder)
-    return Run(info, tuple(records), _read_json(folder / TOPOLOGY))
+    return Run(info, tuple(records), _read_topology(folder / TOPOLOGY))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_topology(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text())
+        data: dict[str, Any] = loads(path.read_bytes())
+        return data if is_drawing(data) else _damaged(path, "the file holds no drawing of a site")
     except OSError:
         return {}
-    except ValueError:  # also bytes that are no text
-        raise InputError(
-            [Problem("report.damaged", path.name, "the file is not JSON", "remove it", str(path))]
-        ) from None
-    return data if isinstance(data, dict) and isinstance(data.get("panels"), list) else {}
+    except ValueError as error:  # also bytes that are no text
+        return _damaged(path, f"the file is not JSON: {error}")
+
+
+def _damaged(path: Path, text: str) -> NoReturn:
+    fix = "remove it: the report then has no drawing"
+    raise InputError([Problem("report.damaged", path.name, text, fix, str(path), 1)])
 
 
 def write_reports(run: Run, folder: Path, formats: Iterable[str] = FORMATS) -> dict[str, Path]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fabric.cli.main import main
+from validators.journal import JsonLines
 from validators.journal_records import Record, RunInfo
 from validators.results import Result, State
 
@@ -57,6 +58,75 @@ def test_a_damaged_journal_names_its_line(
         assert code == 2, err
         assert f"journal.jsonl{where}" in err
         assert json.loads(out)["problems"]
+
+
+def _with(**changes: Any) -> dict[str, Any]:
+    return {**_CASE, "result": {**_CASE["result"], **changes}}
+
+
+def _measured(**changes: Any) -> dict[str, Any]:
+    return _with(measurements=[{"name": "rate", "value": 1.5, "unit": "Gb/s", **changes}])
+
+
+@pytest.mark.parametrize("style", ["html", "junit", "json", "csv", "markdown", "prometheus", "diff"])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (_measured(value=float("nan")), "NaN is not a number of JSON"),
+        (_measured(value=float("-inf")), "-Infinity is not a number of JSON"),
+        (_with(duration_s=1e999), "Infinity"),
+        (_measured(value="12"), "value of the measurement is no number"),
+        (_measured(value=10**400), "larger than any number"),
+        (_with(labels={"port": 4}), "port of the labels is no text"),
+        (_with(text="a\ud800b"), "surrogates not allowed"),
+        (_with(parts=[3]), "result is no object"),
+        ({**_CASE, "tags": [{}]}, "tags of the case are not all text"),
+    ],
+)
+def test_no_report_is_made_from_what_is_no_number_or_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, style: str, line: dict[str, Any], said: str
+) -> None:
+    folder = str(_run_of(tmp_path / "r", _FIRST, _measured(), line))
+    words = ("report", "diff", folder, folder) if style == "diff" else ("report", "show", folder, "--format", style)
+    code, _, err = _run(capsys, *words)
+    assert code == 2, err
+    assert "journal.jsonl:3: error" in err
+    assert said in err
+
+
+def test_evidence_of_any_shape_is_shown_without_its_drawing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    evidence = {"matrix": {"rows": 5}, "idle": {"rows": [3]}, "ladder": {"points": [{}]}, "timeline": {"start_ms": 0}}
+    folder = str(_run_of(tmp_path / "r", _FIRST, _with(evidence=evidence)))
+    code, out, err = _run(capsys, "report", "show", folder, "--format", "html")
+    assert code == 0, err
+    assert "cannot be drawn" in out
+
+
+@pytest.mark.parametrize("text", ["{", '{"panels": [{}]}', "[]", '{"width": NaN, "height": 1, "panels": []}', "\0"])
+def test_a_damaged_drawing_is_refused_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
+    folder = _run_of(tmp_path / "r", _FIRST, _CASE)
+    (folder / "topology.json").write_text(text)
+    code, _, err = _run(capsys, "report", "show", str(folder), "--format", "html")
+    assert code == 2, err
+    assert "topology.json:1: error" in err
+
+
+def test_a_number_that_json_has_not_never_gets_into_a_journal(tmp_path: Path) -> None:
+    with JsonLines(tmp_path / "journal.jsonl") as lines, pytest.raises(ValueError, match="JSON"):
+        lines.append({"value": float("nan")})
+
+
+@pytest.mark.parametrize("file", ["snapshot.json", "journal.jsonl"])
+def test_answers_of_another_site_are_an_input_error(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, file: str
+) -> None:
+    folder = tmp_path / "stored"
+    (folder / "devices" / "leaf-01").mkdir(parents=True)
+    (folder / file).write_text(json.dumps({"event": "run", "site": "xoc-64"}) + "\n")
+    code, _, err = _run(capsys, "accept", "lab", "--from", str(folder), "--out", str(tmp_path / "runs"))
+    assert code == 2, err
+    assert "holds the answers of site xoc-64, not of lab" in err
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,21 @@ def test_a_bug_in_a_check_is_an_error_of_that_check_only(tmp_path):
     assert "ZeroDivisionError" in records[0].result.text
 
 
+def test_a_measurement_that_is_no_number_is_an_error_and_the_journal_stays_readable(tmp_path):
+    half = Measurement("rate", float("nan"), "Gb/s")
+    bad = define(
+        name="NanProbe", judge=lambda s, p, i, o: Result(s.name, "x", State.PASS, "fast", measurements=(half,))
+    )
+    deep = define(
+        name="InfProbe", judge=lambda s, p, i, o: Result(s.name, "x", State.PASS, "", evidence={"a": [1e999]})
+    )
+    records = run(tmp_path, [make_case(PLAN, c, CheckInputs()) for c in (bad, deep)])
+    assert [r.result.state for r in records] == [State.ERROR, State.ERROR]
+    assert "rate is nan Gb/s" in records[0].result.text
+    assert "it said: pass, fast" in records[0].result.text
+    assert len(read_journal(next(tmp_path.rglob("journal.jsonl")).parent)[1]) == 2
+
+
 def test_case_ids_are_unique_and_stable_and_their_files_too():
     cases = generate(PLAN, all_checks().values())
     ids = [case.id for case in cases]

@@ -1,0 +1,33 @@
+"""JSON as RFC 8259 has it. Python's own reader also takes NaN, infinities and what overflows to one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn
+
+
+def loads(text: str | bytes) -> Any:
+    """Parse JSON. Raises ValueError for text that is none, a number that is not finite, and nesting without end."""
+    whole = text.decode() if isinstance(text, bytes) else text
+    try:
+        data = json.loads(whole, parse_constant=_refuse, parse_float=_finite)
+        if "\\ud" in whole.lower():
+            json.dumps(data, ensure_ascii=False).encode()  # half of a pair is no text
+        return data
+    except RecursionError:
+        message = "is nested too deeply"
+        raise ValueError(message) from None
+
+
+def _refuse(name: str) -> NoReturn:
+    message = f"{name} is not a number of JSON"
+    raise ValueError(message)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        message = f"{text} is larger than any number that can be kept"
+        raise ValueError(message)
+    return number
