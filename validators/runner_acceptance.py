@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import filter as filter_names
@@ -28,7 +26,7 @@ from validators.report.write import TOPOLOGY, load_run, write_reports
 from validators.runner import Runner, RunOptions, now, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fabric.plan import Plan
@@ -168,8 +166,7 @@ def _run(
         clean=redactor.data,
     )
     try:
-        with _terminated_as_interrupt():
-            Runner(wanted.plan, devices, journal, undo, folder, options, processors).run(cases)
+        Runner(wanted.plan, devices, journal, undo, folder, options, processors).run(cases)
     finally:
         journal.close()
         undo.close()
@@ -201,25 +198,6 @@ def run_folder(wanted: Acceptance) -> Path:
             )
         return known[-1]
     return wanted.out / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
-@contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
-    """Make SIGTERM behave like Ctrl-C, so that it takes deeds back too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:
-        # not the main thread: whoever runs us there handles signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[str, int]:

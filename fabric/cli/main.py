@@ -1,6 +1,7 @@
 """Entry point of `kvfabric`: finds the verbs, turns exceptions into exit codes, survives a closed pipe.
 
-Exit codes: 0 pass, 1 a check failed or things differ, 2 input error, 3 could not run, 4 nothing ran.
+Exit codes: 0 pass, 1 a check failed or things differ, 2 input error, 3 could not run, 4 nothing ran; 128 and its number
+after a signal.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric import __version__
+from fabric.cli.endings import ended_as_interrupted
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
 
 if TYPE_CHECKING:
@@ -74,9 +77,11 @@ def _run(argv: list[str] | None) -> int:
     from fabric.problem import CouldNotRunError, InputError
 
     _open_missing_streams()
+    ended: list[signal.Signals] = []
     try:
-        result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
-        sys.stdout.flush()
+        with ended_as_interrupted(ended):
+            result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
+            sys.stdout.flush()
     except InputError as error:
         return _refuse(error.problems, argv)
     except CouldNotRunError as error:
@@ -84,8 +89,7 @@ def _run(argv: list[str] | None) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.Abort:
-        click.echo("kvfabric: interrupted", err=True)
-        return 130
+        return _ended(ended, argv)
     except click.ClickException as error:
         return _misused(error, argv)
     except BrokenPipeError:
@@ -102,6 +106,15 @@ def _run(argv: list[str] | None) -> int:
             _silence_stdout()
         return _refuse((Problem(rule, name, str(error.strerror or error), fix),), argv)
     return result if isinstance(result, int) else 0
+
+
+def _ended(ended: list[signal.Signals], argv: list[str] | None) -> int:
+    """Say that we were ended, and return what a shell says of a program that a signal ended."""
+    number = ended[0] if ended else signal.SIGINT
+    text = "interrupted" if number is signal.SIGINT else f"ended by {number.name}"
+    click.echo(f"kvfabric: {text}", err=True)
+    _answer_json([_problem("ended", text)], argv)
+    return 128 + number
 
 
 _ELSEWHERE = "check the rights of the file and its folder, or choose another place"

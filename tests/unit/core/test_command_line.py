@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -98,6 +99,39 @@ def test_numbers_that_make_no_sense_are_refused_before_anything_runs(
     said = capsys.readouterr().err
     assert caught.value.code == 2, said
     assert "Invalid value" in said or "no step" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_a_signal_ends_in_order_and_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: signal.Signals, code: int, said: str
+) -> None:
+    taken_back = []
+
+    def disruptive(*_: object, **__: object) -> None:
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        finally:
+            if number is not signal.SIGINT:
+                os.kill(os.getpid(), number)  # whoever sends it again does not stop what is being taken back
+            taken_back.append(True)
+
+    monkeypatch.setattr("fabric.build.load_plan", disruptive)
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as caught:
+        main(["show", "lab", "leaf-01", "--format", "json"])
+    heard = capsys.readouterr()
+    assert (caught.value.code, taken_back) == (code, [True])
+    assert heard.err.strip() == f"kvfabric: {said}"
+    assert json.loads(heard.out)["problems"][0]["text"] == said
+    assert signal.getsignal(number) is before
 
 
 def test_json_has_no_nan() -> None:
