@@ -133,6 +133,9 @@ class Agent:
                 self._to_job(self.jobs[ident], message)
         except FileNotFoundError as error:
             self.send({"id": ident, "op": "error", "text": f"{error.filename}: {error.strerror}"})
+        except PermissionError as error:
+            name = error.filename or next(iter(message.get("argv") or ()), "")
+            self.send({"id": ident, "op": "error", "text": f"{name or 'an empty name'}: {error.strerror}"})
         except (OSError, KeyError, ValueError, subprocess.SubprocessError) as error:
             self.send({"id": ident, "op": "error", "text": f"{type(error).__name__}: {error}"})
 

@@ -1,7 +1,8 @@
-"""How the tool ends when it is told to: everything that it began is ended in order."""
+"""How the tool ends when it is told to, or when nobody reads it any more: what it began is ended in order."""
 
 from __future__ import annotations
 
+import select
 import signal
 import threading
 from contextlib import contextmanager
@@ -9,6 +10,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+class PipeBrokenError(Exception):
+    """A BrokenPipeError under another name: click would take it, and exit with 1."""
+
+
+@contextmanager
+def broken_pipes_kept() -> Iterator[None]:
+    """Raise PipeBrokenError for BrokenPipeError."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise PipeBrokenError(str(error)) from error
+
+
+def readers_left() -> bool:
+    """Whether whoever read our standard output or error has closed it."""
+    poll = select.poll()
+    for number in (1, 2):
+        poll.register(number, 0)  # what is asked for is told anyway: errors
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 @contextmanager

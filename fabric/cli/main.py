@@ -14,12 +14,12 @@ import signal
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from fabric import __version__
-from fabric.cli.endings import ended_as_interrupted
+from fabric.cli.endings import PipeBrokenError, broken_pipes_kept, ended_as_interrupted, readers_left
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
 
 if TYPE_CHECKING:
@@ -32,6 +32,14 @@ _VERBS = Path(__file__).parent / "verbs"
 
 class _VerbGroup(click.Group):
     """A click group whose commands are the modules beside it, imported when used or listed."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with broken_pipes_kept():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with broken_pipes_kept():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -92,9 +100,11 @@ def _run(argv: list[str] | None) -> int:
         return _ended(ended, argv)
     except click.ClickException as error:
         return _misused(error, argv)
-    except BrokenPipeError:
-        # the reader (head, less) has left: not an error
-        _silence_stdout()
+    except (BrokenPipeError, PipeBrokenError) as error:
+        if not readers_left():
+            return _could_not_run(f"a program that was written to has ended: {error}", argv)
+        # who read our output (head, less) has seen enough: not an error
+        _silence(sys.stdout, sys.stderr)
         return 0
     except OSError as error:
         from fabric.problem import Problem
@@ -103,7 +113,7 @@ def _run(argv: list[str] | None) -> int:
         rule = f"file.{errno.errorcode.get(error.errno or 0, 'error').lower()}"
         fix = _FIXES.get(error.errno or 0, "check the path and its rights")
         if not error.filename:  # stdout itself: what it still holds must not be tried again at exit
-            _silence_stdout()
+            _silence(sys.stdout)
         return _refuse((Problem(rule, name, str(error.strerror or error), fix),), argv)
     return result if isinstance(result, int) else 0
 
@@ -165,9 +175,10 @@ def _answer_json(problems: Sequence[Problem], argv: list[str] | None) -> None:
         print_json({"problems": [problem.to_dict() for problem in problems]})
 
 
-def _silence_stdout() -> None:
+def _silence(*streams: TextIO) -> None:
     """Python must not try to flush again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in streams:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_missing_streams() -> None:

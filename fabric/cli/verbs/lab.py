@@ -189,6 +189,8 @@ def exec_(ctx: click.Context, name: str, node: str, argv: tuple[str, ...]) -> No
     from labs.client import attach
     from labs.terminal import relay
 
+    if not argv[0].strip():
+        raise click.BadParameter("is empty: name a program", param_hint="CMD")
     with attach(name) as lab:
         ctx.exit(relay(lab.start(_node(lab, node), argv, paced=True)))
 

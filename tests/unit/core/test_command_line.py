@@ -40,6 +40,29 @@ def test_closed_streams_give_no_traceback(arguments: str, redirect: str, code: i
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("words", [("--help",), ("kv", "models"), ("check", "--list"), ("lab", "--help")])
+def test_a_reader_that_has_left_is_no_error(words: tuple[str, ...]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-c", "from fabric.cli.main import main; main()", *words]
+    done = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_program_that_does_not_take_what_it_is_told_is_no_success(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead(*_: object, **__: object) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("fabric.build.load_plan", dead)
+    with pytest.raises(SystemExit) as caught:
+        main(["show", "lab", "leaf-01"])
+    assert caught.value.code == 3
+    assert "a program that was written to has ended" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this machine")
 def test_a_full_disk_is_said_once_with_a_fix() -> None:
     done = subprocess.run(

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import termios
+import time
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,7 @@ def test_without_a_lab_every_verb_says_so(argv, nothing, capsys):
         (["up", "lab", "--name", "Bad Name"], "lower case letters"),
         (["up", "lab", "--engine", "vmware"], "no engine vmware"),
         (["run", "lab", "--", "no-such-program"], "no-such-program is not a program"),
+        (["exec", "leaf-01", "--", ""], "is empty: name a program"),
         (["impair", "leaf-01:Ethernet0"], "say at least one of"),
         (["impair", "leaf-01:Ethernet0", "--loss", "101"], "range"),
         (["impair", "leaf-01:Ethernet0", "--delay", "-1"], "range"),
@@ -127,6 +130,26 @@ def test_exit_codes_and_streams_are_kept_apart():
     assert done.returncode == 128 + 9
     done = subprocess.run(_relay("no-such-program"), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (127, b"no-such-program: No such file or directory\n")
+    for argv, said in ((("/etc/passwd",), b"/etc/passwd: Permission denied\n"), (("",), b"an empty name: ")):
+        done = subprocess.run(_relay(*argv), capture_output=True, check=False)
+        assert (done.returncode, done.stderr[: len(said)]) == (127, said)
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_reader_that_has_seen_enough_is_no_error_and_ends_the_program(tmp_path):
+    script = f"echo $$ > {tmp_path}/pid; while :; do echo y; done"
+    # the lab of these tests has no nodes: the program runs in the machine itself
+    tool = "from fabric.cli.main import main; from fabric.cli.verbs import lab; lab._node = lambda *_: ''; main()"
+    argv = [sys.executable, "-c", tool, "lab", "exec", "leaf-01", "--", "sh", "-c", script]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"y\n"
+    process.stdout.close()
+    assert process.wait(60) == 0, process.stderr.read()
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.usefixtures("lab")
