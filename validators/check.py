@@ -198,7 +198,7 @@ def answer_of(observations: Observations, device: str, question: str) -> str:
     answer = Answer.from_dict(data)
     if not answer.ok:
         message = f"{device}: no answer to '{question}': {answer.error}"
-        raise NotJudgedError(message)
+        raise NotJudgedError(message, State.ERROR if answer.asked else State.SKIPPED)
     return answer.text
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.external.sshd import sshd
 from validators.devices.answers import Ask
 from validators.devices.dialects import LINUX
 from validators.devices.hosts import Host
@@ -24,41 +23,11 @@ pytestmark = [
 ]
 
 
-def keygen(path: Path) -> Path:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
-    return path
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """An sshd of our own on 127.0.0.1, with its own host key, that knows one key; every session gets a plain sh."""
-    folder = tmp_path_factory.mktemp("sshd")
-    host_key, key, stranger = keygen(folder / "host"), keygen(folder / "user"), keygen(folder / "stranger")
-    shutil.copy(f"{key}.pub", folder / "authorized")
-    # a device whose prompt can change under the session, and that can end it
-    shell = folder / "device"
-    shell.write_text("#!/bin/sh\ncd /\nPS1='leaf:~$ ' ENV= exec sh -i\n")
-    shell.chmod(0o755)
-    Path("/run/sshd").mkdir(exist_ok=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    config = folder / "config"
-    config.write_text(
-        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile {folder}/pid\nAuthorizedKeysFile {folder}/authorized\n"
-        f"PermitRootLogin prohibit-password\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\n"
-        f"StrictModes no\nMaxSessions 20\nPrintMotd no\nForceCommand {shell}\n"
-    )
-    process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", str(config)], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        with socket.socket() as client:
-            if client.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield {"port": port, "key": str(key), "stranger": str(stranger)}
-    process.terminate()
-    process.wait(10)
+    """Every session gets a plain sh: a device whose prompt can change under the session, and that can end it."""
+    with sshd(tmp_path_factory.mktemp("sshd"), "PS1='leaf:~$ ' ENV= exec sh -i") as running:
+        yield {"port": running.port, "key": running.key, "stranger": running.stranger}
 
 
 def host(server, name, **other):

@@ -1,6 +1,6 @@
-"""LLDP neighbours from what devices print: `lldpctl`/`lldpcli` JSON (both of its shapes) and SONiC's `show lldp table`.
+"""LLDP neighbours from what devices print: `lldpctl`/`lldpcli` JSON (both of its shapes) and SONiC's two forms.
 
-Sources: lldpcli(8) of lldpd; sonic-utilities `lldpshow`.
+Sources: lldpcli(8) of lldpd; sonic-utilities `lldpshow`; `show lldp neighbor` of sonic-mgmt-framework.
 """
 
 from __future__ import annotations
@@ -36,8 +36,13 @@ def parse_lldp(text: str) -> list[Neighbour]:
             message = f"LLDP output is cut off or not JSON ({error})"
             raise UnreadableError(message) from None
         return list(_from_json(data))
-    if "LocalPort" in stripped:
+    if "LocalPort" in stripped and re.search(r"^\s*-+(\s+-+)+\s*$", stripped, re.MULTILINE):
         return list(_from_table(stripped.splitlines()))
+    if "LocalPort" in stripped:
+        message = "this table cuts names off (sonic-cli's `show lldp table`): store `show lldp neighbor`"
+        raise UnreadableError(message)
+    if re.search(r"^\s*Interface:\s+\S+, ?via:", stripped, re.MULTILINE):
+        return list(_from_blocks(stripped))
     if re.search(r"^-+\s*$|^LLDP neighbors", stripped, re.MULTILINE):
         return []
     message = f"this is neither LLDP JSON nor `show lldp table`: {stripped[:60]!r}"
@@ -82,6 +87,24 @@ def _value(item: Any) -> str:
     return str(inner.get("value", "")) if isinstance(inner, dict) else "" if inner is None else str(inner)
 
 
+def _from_blocks(text: str) -> Iterator[Neighbour]:
+    """A block of `Name: value` lines a neighbour; lldpctl puts the type of an identity before it."""
+    for block in re.split(r"^\s*Interface:\s+", text, flags=re.MULTILINE)[1:]:
+        said = dict(re.findall(r"^\s*(ChassisID|SysName|PortID|PortDescr):[ \t]*(\S.*?)?\s*$", block, re.MULTILINE))
+        local = re.split(r"[,\s]", block, maxsplit=1)[0]
+        kind, _, rest = said.get("PortID", "").partition(" ")
+        port = rest if kind in {"ifname", "ifalias", "local", "mac"} and rest else said.get("PortID", "")
+        ports = _best_first(port, said.get("PortDescr", ""))
+        yield Neighbour(local, said.get("SysName") or said.get("ChassisID", ""), ports)
+
+
+def _best_first(port: str, description: str) -> tuple[str, ...]:
+    """Return both names of a port; a MAC as port id says nothing that a person could look for."""
+    mac = re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", port)
+    ports = (description, port) if mac else (port, description)
+    return tuple(dict.fromkeys(name for name in ports if name))
+
+
 def _from_table(lines: list[str]) -> Iterator[Neighbour]:
     spans: list[tuple[int, int]] = []
     for line in lines:
@@ -93,6 +116,4 @@ def _from_table(lines: list[str]) -> Iterator[Neighbour]:
         elif spans and line.strip():
             cells = [line[start:end].strip() for start, end in spans] + [""] * 5
             local, device, port, _, description = cells[:5]
-            mac = re.fullmatch(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}", port)
-            ports = (description, port) if mac else (port, description)
-            yield Neighbour(local, device, tuple(dict.fromkeys(p for p in ports if p)))
+            yield Neighbour(local, device, _best_first(port, description))

@@ -1,4 +1,4 @@
-"""Port state, speed and MTU from what devices print: `ip -j link`, SONiC's `show interfaces status`, sysfs.
+"""Port state, speed and MTU from what devices print: `ip -j link`, SONiC's status tables, sysfs.
 
 Speeds are line rates in Gb/s, 0 when the device does not say.
 """
@@ -45,8 +45,13 @@ def _link(item: dict[str, Any]) -> PortState:
 
 
 def parse_speeds(text: str) -> dict[str, PortState]:
-    """Read SONiC's `show interfaces status`, or sysfs lines `name speed state changes`. Raises UnreadableError."""
+    """Read `show interfaces status` of SONiC, `show interface status` of its sonic-cli, or sysfs lines.
+
+    Those are `name speed state changes`. Raises UnreadableError.
+    """
     lines = text.splitlines()
+    if titles := next((line for line in lines if re.match(r"\s*Name\s+Description\s.*\bOper\b", line)), ""):
+        return _cli_table(lines, titles)
     header = next((i for i, line in enumerate(lines) if re.match(r"\s*-+(\s+-+)+\s*$", line)), -1)
     if header > 0 and "Oper" in lines[header - 1]:
         return _status_table(lines, header)
@@ -61,6 +66,31 @@ def parse_speeds(text: str) -> dict[str, PortState]:
             ports[match[1]] = PortState(up, max(megabits, 0) // 1000, changes=int(match[4] or -1))
     if not ports:
         message = f"neither `show interfaces status` nor sysfs lines: {text.strip()[:60]!r}"
+        raise UnreadableError(message)
+    return ports
+
+
+def _cli_table(lines: list[str], titles: str) -> dict[str, PortState]:
+    """Rows end in one word a column, and a description may be several: so columns are counted from the right.
+
+    A port goes by both of its names. Speeds are in Mb/s, or `100GB`.
+    """
+    columns = titles.replace("Alternate Name", "Alternate").split()[2:]
+    ports: dict[str, PortState] = {}
+    for line in lines:
+        cells = line.split()
+        if len(cells) < len(columns) + 1 or line.strip() == titles.strip() or set(line.strip()) == {"-"}:
+            continue
+        row = dict(zip(columns, cells[-len(columns) :], strict=True))
+        if row["Oper"] not in {"up", "down"}:
+            continue
+        speed = re.fullmatch(r"(\d+)(GB?)?", row.get("Speed", ""))
+        gigabits = 0 if not speed else int(speed[1]) if speed[2] else int(speed[1]) // 1000
+        mtu = row.get("MTU", "")
+        state = PortState(row["Oper"] == "up", gigabits, int(mtu) if mtu.isdigit() else 0)
+        ports |= dict.fromkeys({cells[0], row.get("Alternate", cells[0])}, state)
+    if not ports:
+        message = "`show interface status` has no rows"
         raise UnreadableError(message)
     return ports
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from validators.control_plane.sonic_cli import cli_peers, is_cli
 from validators.devices.answers import UnreadableError
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ def _table(data: Any) -> dict[str, Any]:
 
 
 def bgp_peers(text: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return neighbour -> address family -> peer, over all VRFs, from `show bgp [vrf all] summary json`."""
+    """Return neighbour -> address family -> peer, over all VRFs, from `show bgp [vrf all] summary json`.
+
+    What sonic-cli prints instead is read too.
+    """
+    if is_cli(text):
+        return cli_peers(text)
     found: dict[str, dict[str, dict[str, Any]]] = {}
     data = _table(load(text, "show bgp summary json"))
     tables = (

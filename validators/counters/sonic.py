@@ -26,7 +26,9 @@ from validators.counters.readings import (
     UnreadableError,
 )
 
-_PFC_HEAD = re.compile(r"^\s*Port\s+(Rx|Tx)\s+PFC0\b")
+_PFC_HEAD = re.compile(r"^\s*Port\s+(Rx|Tx)\s+PFC0\b|^\s*Flow Control frames (received|transmitted)")
+_CLI_TITLES = re.compile(r"^\s*(?:Port|Interface)\s+PFC0\b")
+_WAYS = {"received": "rx", "transmitted": "tx"}
 _QUEUE = re.compile(r"^(?:UC|MC|ALL)(\d+)$")
 _SAI_PFC = re.compile(r"^SAI_PORT_STAT_PFC_([0-7])_(?:(RX|TX)_PAUSE_DURATION_US|ON2OFF_(RX)_PKTS)$")
 _SAI_PORT = "SAI_PORT_STAT_"
@@ -49,14 +51,21 @@ class Watchdog:
 
 
 def pfc_counters(text: str) -> dict[Key, int]:
-    """Parse `show pfc counters`: two tables, Rx and Tx. Cells that are N/A give no counter."""
+    """Parse `show pfc counters`, or the statistics of sonic-cli: two tables, Rx and Tx.
+
+    Cells that are N/A give no counter.
+    """
     found: dict[Key, int] = {}
     direction = ""
     for number, line in enumerate(text.splitlines(), start=1):
         if head := _PFC_HEAD.match(line):
-            direction = head[1].lower()
+            direction = _WAYS[head[2]] if head[2] else head[1].lower()
             continue
+        if line.startswith("Priority-based Flow Control"):  # sonic-cli: of the watchdog, by queue
+            break
         cells = line.split()
+        if _CLI_TITLES.match(line):
+            continue
         if not cells or set(line.strip()) <= {"-", " "} or line.startswith("Last cached"):
             continue
         if not direction or len(cells) != 9:

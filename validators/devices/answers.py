@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_UNASKED = "not asked: "
+
+
 class Ask(NamedTuple):
     """A named question to one device."""
 
@@ -32,6 +35,11 @@ class Answer:
     def ok(self) -> bool:
         """Whether there is an answer to judge."""
         return not self.error
+
+    @property
+    def asked(self) -> bool:
+        """Whether the question could be asked at all."""
+        return not self.error.startswith(_UNASKED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it is stored in observations."""
@@ -65,6 +73,11 @@ class Devices(Protocol):
     def close(self) -> None:
         """Let go of sessions."""
         ...
+
+
+def unasked(dialect: str, question: str) -> Answer:
+    """Return the answer to a question that nobody can ask a kind of device: a check that needs it is skipped."""
+    return Answer(error=f"{_UNASKED}{dialect} has no command for '{question}'")
 
 
 class UnreadableError(ValueError):

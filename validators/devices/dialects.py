@@ -1,7 +1,10 @@
 """Which command answers which question, on which kind of device. Data, not code.
 
-`sonic` is community SONiC with a bash login, `sonic-cli` the vendor builds that log in to their own shell, `linux` an
-FRR router, gateway or server. A question that a dialect does not know cannot be asked there, and the answer says so.
+`sonic` is community SONiC with a bash login, `sonic-cli` the shell of vendor builds (Enterprise SONiC), `linux` an FRR
+router, gateway or server. A question that a dialect does not know cannot be asked there, and the answer says so.
+
+Sources of `sonic-cli`: renderer templates of sonic-mgmt-framework, designs in sonic-net/SONiC, printed sessions of
+Enterprise SONiC 3.4 to 4.3. One command a line: a question may need several.
 """
 
 from __future__ import annotations
@@ -69,8 +72,12 @@ _SONIC = {
 
 _SONIC_CLI = {
     "version": "show version",
-    "lldp": "show lldp table",
+    # `show lldp table` cuts names off after 20 characters
+    "lldp": "show lldp neighbor",
     "port-speeds": "show interface status",
+    "bgp": "show bgp ipv4 unicast summary\nshow bgp l2vpn evpn summary",
+    "pfc": "show qos interface Ethernet all priority-flow-control statistics",
+    "optics": "show interface transceiver dom",
 }
 
 DIALECTS: MappingProxyType[str, MappingProxyType[str, str]] = MappingProxyType(

@@ -1,7 +1,8 @@
 """Real devices over SSH: netmiko sessions under Nornir, one session per device for all its questions.
 
 An error of one device is its own answer and never stops the others. A session that drops is made once more; a prompt
-that changes (a new host name) does not matter, because the end of a command is found by a marker of our own.
+that changes (a new host name) does not matter: the end of a command is found by a marker of our own, in sonic-cli by
+the form of its prompts.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
-from validators.devices.answers import Answer, Ask
+from validators.devices.answers import Answer, Ask, unasked
 from validators.devices.dialects import SONIC_CLI, command_for
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from validators.devices.hosts import Host
 
 _WORKERS = 16
+# of sonic-cli, whatever the host's name has become: `leaf-01# `, `leaf-01(config)# `
+_CLI_PROMPT = r"(?:^|\n)[\w.-]+(?:\([\w./ -]*\))?# ?$"
 
 
 class SshDevices:
@@ -86,7 +89,7 @@ class SshDevices:
         dialect = self.hosts[ask.device].dialect
         command = command_for(dialect, ask.question)
         if not command:
-            return Answer(error=f"{dialect} has no command for '{ask.question}'")
+            return unasked(dialect, ask.question)
         return self.run(ask.device, command)
 
     def run(self, device: str, command: str, timeout_s: float = 0.0) -> Answer:
@@ -112,7 +115,7 @@ class SshDevices:
         try:
             session = self._session(device)
             if host.dialect == SONIC_CLI:
-                return Answer(str(session.send_command(command, read_timeout=limit)))
+                return self._in_cli(session, command, limit)
             return self._marked(session, command, limit)
         except NetmikoAuthenticationException:
             return Answer(error=f"{host.username}@{host.hostname}: the device refused user name, password or key")
@@ -123,6 +126,21 @@ class SshDevices:
             self._drop(device)
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             return Answer(error=f"session lost or not made: {first}")
+
+    def _in_cli(self, session: Any, commands: str, limit: float) -> Answer:
+        """Run lines in a shell that has neither markers nor exit codes: any prompt ends a command, `%Error` is one.
+
+        With several lines each answer stands under the line that it belongs to.
+        """
+        lines = commands.splitlines()
+        parts = []
+        for line in lines:
+            text = session.send_command(line, expect_string=_CLI_PROMPT, read_timeout=limit, strip_prompt=False)
+            body = re.sub(_CLI_PROMPT, "", str(text).replace("\r", "")).strip("\n")
+            if found := re.search(r"^\s*%\s?Error.*", body, re.MULTILINE):
+                return Answer(body, f"`{line}`: {found[0].strip()}")
+            parts.append(f"# {line}\n{body}" if len(lines) > 1 else body)
+        return Answer("\n".join(parts))
 
     def _marked(self, session: Any, command: str, limit: float) -> Answer:
         """Run in a shell and find the end, and the exit code, by a marker that nobody can print by chance."""
@@ -150,7 +168,7 @@ class SshDevices:
         from netmiko import ConnectHandler
 
         session = self._sessions.get(device)
-        if session is not None and session.is_alive():
+        if session is not None and _open(session):
             return session
         host = self.hosts[device]
         options: dict[str, Any] = {
@@ -185,3 +203,9 @@ class SshDevices:
         """End all sessions."""
         for device in list(self._sessions):
             self._drop(device)
+
+
+def _open(session: Any) -> bool:
+    """Whether a session still stands; netmiko's own way types a NUL, which not every shell overlooks."""
+    channel = session.remote_conn
+    return bool(channel is not None and not channel.closed and channel.get_transport().is_active())

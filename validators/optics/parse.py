@@ -44,15 +44,16 @@ def _number(text: str) -> float | None:
 
 
 def parse_light(text: str) -> dict[str, list[float]]:
-    """Return interface -> receive power of each lane in dBm, from SONiC's `transceiver eeprom -d` or `ethtool -m`.
+    """Return interface -> receive power of each lane in dBm, from SONiC's two forms or `ethtool -m`.
 
-    SONiC prints `RX1Power: -1.2dBm`, ethtool `... power (Channel 1) : 0.7 mW / -1.5 dBm`; dark is `-inf`.
+    SONiC prints `RX1Power: -1.2dBm`, its sonic-cli `Rx1Power: -1.2 dBm`, ethtool `... power (Channel 1) : 0.7 mW /
+    -1.5 dBm`; dark is `-inf`.
     """
     found: dict[str, list[float]] = {}
     port = ""
     for line in text.splitlines():
         head = re.match(r"(?:# )?([A-Za-z][\w./-]*):? ?(?:SFP EEPROM detected)?$", line)
-        if head and not line.startswith((" ", "\t")):
+        if head and not line.startswith((" ", "\t")) and not head[1].endswith("Values"):
             port = head[1]
             found.setdefault(port, [])
             continue
