@@ -7,6 +7,7 @@ machine. Interface names are the plan's own (`Ethernet0`, `be0-port0`), MTUs are
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,6 +18,10 @@ OUTSIDE = frozenset({EDGE, INTERNET, LOADBALANCER})  # nobody renders these, the
 
 # Linux refuses longer interface names (IFNAMSIZ less the final zero byte)
 LONGEST_INTERFACE = 15
+
+# of folders, sockets and containers alike, whichever engine runs it
+LAB_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+LAB_NAME_WORDS = "a lab's name is 1 to 31 lower case letters, digits and dashes"
 
 
 @dataclass(frozen=True, slots=True)

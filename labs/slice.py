@@ -22,21 +22,27 @@ KINDS = ("leaves", "spines", "gateways", "servers")
 # a small machine two BGP and two BFD sessions
 LINKS, _FEW_LINKS = "links", 1
 COUNTS = (*KINDS, LINKS)
+# without them a lab has nothing to show: no path, or nobody to use it
+_NEEDED = frozenset({"leaves", "servers", LINKS})
 _EXAMPLE = "--slice leaves=2,spines=2,gateways=2,servers=4"
 
 
 def parse_counts(text: str) -> dict[str, int]:
-    """Read `leaves=2,spines=2`. Raises InputError with every part that is wrong."""
+    """Read `leaves=2,spines=2`; an empty text is all of the site. Raises InputError with every part that is wrong."""
     found: dict[str, int] = {}
     problems = []
-    for part in filter(None, text.split(",")):
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if "" in parts:
+        words = f"has nothing before or after a comma in {text!r}"
+        problems.append(Problem("lab.slice", "--slice", words, fix=_EXAMPLE))
+    for part in filter(None, parts):
         name, _, number = part.partition("=")
-        if name not in COUNTS or not (number.isascii() and number.isdigit()):
+        if name not in COUNTS or not (number.isascii() and number.isdigit() and len(number) < 10):
             words = f"expected KIND=NUMBER with KIND one of {', '.join(COUNTS)}"
             problems.append(Problem("lab.slice", part, words, fix=_EXAMPLE))
         elif name in found:
             problems.append(Problem("lab.slice", part, f"{name} is said twice", fix=_EXAMPLE))
-        elif name in {"leaves", LINKS} and not int(number):
+        elif name in _NEEDED and not int(number):
             problems.append(Problem("lab.slice", part, f"there is no lab without {name}", fix=f"{name}=1"))
         else:
             found[name] = int(number)

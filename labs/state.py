@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError, InputError, Problem
+from labs.model import LAB_NAME, LAB_NAME_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _LONGEST_PATH = 90
 _UNDO_S = 300
 _DIED, _GONE = ".died", ".gone-"
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 
 
 def state_root() -> Path:
@@ -115,9 +114,8 @@ def deaths(name: str = "") -> dict[str, str]:
 
 def require_free(name: str) -> None:
     """Raise InputError when a name is not usable or a lab of this name is running."""
-    if not _NAME.fullmatch(name):
-        text = "a lab's name is 1 to 31 lower case letters, digits and dashes"
-        raise InputError([Problem("lab.name", f"lab {name}", text, fix="choose another --name")])
+    if not LAB_NAME.fullmatch(name):
+        raise InputError([Problem("lab.name", f"lab {name}", LAB_NAME_WORDS, fix="choose another --name")])
     if is_alive(state_root() / name):
         fix = f"`kvfabric lab down --name {name}`, or another --name"
         raise InputError([Problem("lab.running", f"lab {name}", "a lab of this name is running", fix=fix)])

@@ -9,6 +9,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
 from fabric.cli.output import print_json
+from fabric.cli.words import not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,8 +28,8 @@ def site_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what every gateway probe takes: site, tenant, exposure, output."""
     options = [
         click.argument("site"),
-        click.option("--tenant", default="", help="Tenant of the exposure."),
-        click.option("--exposure", default="", help="Name of the exposure."),
+        click.option("--tenant", default="", callback=not_blank, help="Tenant of the exposure."),
+        click.option("--exposure", default="", callback=not_blank, help="Name of the exposure."),
         click.option("--format", "form", type=click.Choice(_FORMS), default="text", show_default=True),
     ]
     for option in reversed(options):
@@ -39,7 +40,7 @@ def site_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def flow_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what the probes take that watch long flows through a gateway of a lab."""
     options = [
-        click.option("--lab", required=True, help="Name of a running lab of SITE."),
+        click.option("--lab", required=True, callback=not_blank, help="Name of a running lab of SITE."),
         click.option(
             "--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode."
         ),
@@ -59,9 +60,13 @@ def flow_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def gateway_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of the probes that run in a lab and on a real site."""
     options = [
-        click.option("--lab", help="Name of a running lab of SITE; without it, say where both agents sit."),
+        click.option(
+            "--lab", callback=not_blank, help="Name of a running lab of SITE; without it, say where both agents sit."
+        ),
         click.option("--gateway", help="Command in front of an agent on the gateway itself (counters, table)."),
-        click.option("--python", default="python3", show_default=True, help="Interpreter on the test hosts."),
+        click.option(
+            "--python", default="python3", callback=not_blank, show_default=True, help="Interpreter on the test hosts."
+        ),
     ]
     for side, example in _SIDES:
         options += [

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 OWN_NETWORK = ip_network("172.20.20.0/24")
 _TAKEN = 3
 
-# Docker's rule for container names, of which the lab's name and the prefix become part
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+# Docker's rule for container names, of which the prefix becomes part; as long as a lab's name may be
+_PREFIX = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,30}")
 
 
 def problems(plan: Plan, lab: model.Lab, settings: Settings) -> list[Problem]:
@@ -34,15 +34,11 @@ def problems(plan: Plan, lab: model.Lab, settings: Settings) -> list[Problem]:
 
 
 def _names(lab: model.Lab, settings: Settings) -> Iterator[Problem]:
-    given = {"--name": lab.name} | ({"--prefix": settings.prefix} if settings.prefix else {})
-    for option, text in given.items():
-        if not _NAME.fullmatch(text):
-            yield Problem(
-                "lab.name",
-                f"{option} {text}",
-                "becomes part of container and file names: letters, digits, `_`, `.` and `-`, the first no sign",
-                fix=f"choose another {option}",
-            )
+    if not model.LAB_NAME.fullmatch(lab.name):
+        yield Problem("lab.name", f"--name {lab.name}", model.LAB_NAME_WORDS, fix="choose another --name")
+    if settings.prefix and not _PREFIX.fullmatch(settings.prefix):
+        text = "becomes part of container names: 1 to 31 letters, digits, `_`, `.` and `-`, the first no sign"
+        yield Problem("lab.name", f"--prefix {settings.prefix}", text, fix="choose another --prefix")
 
 
 def _model_problem(lab: model.Lab, text: str) -> Problem:

@@ -42,16 +42,24 @@ class Settings:
 
 
 def parse_kinds(texts: tuple[str, ...]) -> dict[str, str]:
-    """Read `sonic-vs` (all switches) or `leaf=sonic-vs`, a later one over an earlier one. Raises InputError."""
+    """Read `sonic-vs` (all switches) and `leaf=sonic-vs`; what is said of a role holds over what is said of all.
+
+    Raises InputError, also for a role that is said twice.
+    """
     found: dict[str, str] = {}
+    said: set[str] = set()
     problems = []
     for text in texts:
         role, _, choice = text.rpartition("=")
-        if choice not in CHOICES or (role and role not in SWITCHES):
+        if choice not in CHOICES or ("=" in text and role not in SWITCHES):
             words = f"expected KIND or ROLE=KIND, ROLE one of {', '.join(SWITCHES)}, KIND one of {', '.join(CHOICES)}"
             problems.append(Problem("lab.kind", f"--kind {text}", words, fix="--kind leaf=sonic-vs"))
-            continue
-        found |= dict.fromkeys([role] if role else SWITCHES, CHOICES[choice])
+        elif role in said:
+            words = f"the kind of {role or 'all switches'} is said twice"
+            problems.append(Problem("lab.kind", f"--kind {text}", words, fix="say it once"))
+        else:
+            said.add(role)
+            found = {**found, role: CHOICES[choice]} if role else {**dict.fromkeys(SWITCHES, CHOICES[choice]), **found}
     if problems:
         raise InputError(problems)
     return found
@@ -62,9 +70,12 @@ def parse_images(texts: tuple[str, ...]) -> dict[str, str]:
     found, problems = {}, []
     for text in texts:
         choice, equals, image = text.partition("=")
-        if choice not in CHOICES or not equals or not image.strip():
+        if choice not in CHOICES or not equals or not image or len(image.split()) != 1:
             words = f"expected KIND=IMAGE with KIND one of {', '.join(CHOICES)}"
             problems.append(Problem("lab.image", f"--image {text}", words, fix=f"--image frr={NODE_IMAGE}"))
+        elif CHOICES[choice] in found:
+            words = f"the image of {choice} is said twice"
+            problems.append(Problem("lab.image", f"--image {text}", words, fix="say it once"))
         else:
             found[CHOICES[choice]] = image
     if problems:

@@ -10,6 +10,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
 from fabric.cli.paths import Folder
+from fabric.cli.words import not_blank
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
@@ -31,8 +32,12 @@ def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -
 
 @click.command()
 @click.argument("site")
-@click.option("--engine", help="start a lab of the site on this engine (uml, native, ...), and stop it at the end")
-@click.option("--lab", default="", help="a lab that runs already; needed when several run")
+@click.option(
+    "--engine",
+    callback=not_blank,
+    help="start a lab of the site on this engine (uml, native, ...), and stop it at the end",
+)
+@click.option("--lab", default="", callback=not_blank, help="a lab that runs already; needed when several run")
 @click.option(
     "--hosts",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -10,8 +10,9 @@ from fabric.cli import lab_export
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json
+from fabric.cli.words import not_blank
 
-_NAME = click.option("--name", "-n", default="", help="Which lab, when more than one is running.")
+_NAME = click.option("--name", "-n", default="", callback=not_blank, help="Which lab, when more than one is running.")
 
 
 def _say(text: str) -> None:
@@ -66,11 +67,16 @@ def _start(options: dict[str, Any]) -> Any:
 def _start_options(function: Any) -> Any:
     for option in (
         click.argument("site"),
-        click.option("--slice", "counts", default="", help="leaves=2,spines=2,gateways=2,servers=4,links=2"),
         click.option(
-            "--engine", default="", help="native, uml, containerlab; default: native where this kernel can, else uml."
+            "--slice", "counts", default="", callback=not_blank, help="leaves=2,spines=2,gateways=2,servers=4,links=2"
         ),
-        click.option("--name", "-n", default="", help="Name of the lab; default: the site's."),
+        click.option(
+            "--engine",
+            default="",
+            callback=not_blank,
+            help="native, uml, containerlab; default: native where this kernel can, else uml.",
+        ),
+        click.option("--name", "-n", default="", callback=not_blank, help="Name of the lab; default: the site's."),
         click.option(
             "--memory", default=4096, show_default=True, type=count(512, 1 << 20), help="MB of the VM (engine uml)."
         ),

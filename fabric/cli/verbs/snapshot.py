@@ -9,6 +9,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_PASS
 from fabric.cli.numbers import count
 from fabric.cli.paths import Folder
+from fabric.cli.words import not_blank
 
 
 @click.command()
@@ -19,7 +20,7 @@ from fabric.cli.paths import Folder
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="real devices over SSH: a Nornir hosts file",
 )
-@click.option("--lab", default="", help="the lab's name, when several run")
+@click.option("--lab", default="", callback=not_blank, help="the lab's name, when several run")
 @click.option("--samples", default=3, show_default=True, type=count(1, 100), help="how often LLDP is asked")
 def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) -> int:
     """Ask every question of the acceptance of SITE and store the answers, without secrets.

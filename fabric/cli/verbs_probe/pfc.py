@@ -6,12 +6,20 @@ import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_PASS
 from fabric.cli.output import print_json
+from fabric.cli.words import not_blank
 
 
 @click.command()
 @click.argument("site")
-@click.option("--lab", required=True, help="Name of a running lab of SITE; on a real link these frames stop traffic.")
-@click.option("--from", "sender", required=True, metavar="DEVICE:PORT", help="The end of a link that sends.")
+@click.option(
+    "--lab",
+    required=True,
+    callback=not_blank,
+    help="Name of a running lab of SITE; on a real link these frames stop traffic.",
+)
+@click.option(
+    "--from", "sender", required=True, callback=not_blank, metavar="DEVICE:PORT", help="The end of a link that sends."
+)
 @click.option("--frames", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Per lossless priority.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(*, site: str, lab: str, sender: str, frames: int, form: str) -> int:

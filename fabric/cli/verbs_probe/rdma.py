@@ -9,6 +9,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, print_problems
+from fabric.cli.words import not_blank
 
 _SETS = ["pair", "matrix", "cover", "bisection", "incast", "restore"]
 _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gid", "overrun"]
@@ -17,20 +18,38 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.command()
 @click.argument("site")
 @click.option("--lab", help="Name of a running lab of SITE; without it, servers are reached by SSH.")
-@click.option("--ssh-user", default="", help="User for SSH (else what ssh itself would use).")
-@click.option("--hosts", default="", help="Hosts file of `kvfabric accept`: how each server and switch is reached.")
+@click.option("--ssh-user", default="", callback=not_blank, help="User for SSH (else what ssh itself would use).")
+@click.option(
+    "--hosts",
+    default="",
+    callback=not_blank,
+    help="Hosts file of `kvfabric accept`: how each server and switch is reached.",
+)
 @click.option("--set", "kind", type=click.Choice(_SETS), default="pair", show_default=True)
-@click.option("--from", "owner", default="", help="SERVER or SERVER:PORT where blocks lie (pair).")
-@click.option("--to", "reader", default="", help="SERVER or SERVER:PORT where blocks arrive (pair, incast).")
+@click.option("--from", "owner", default="", callback=not_blank, help="SERVER or SERVER:PORT where blocks lie (pair).")
+@click.option(
+    "--to", "reader", default="", callback=not_blank, help="SERVER or SERVER:PORT where blocks arrive (pair, incast)."
+)
 @click.option("--count", default=2, show_default=True, type=click.IntRange(1), help="Senders of an incast.")
-@click.option("--pool", multiple=True, help="SERVER[:PORT] of a restore's pool; repeat.")
-@click.option("--readers", multiple=True, help="SERVER[:PORT] that a restore fills; repeat.")
-@click.option("--size", default="", help="What each reader of a restore gets: 20GB, 8GiB  [one pass over the pieces]")
+@click.option("--pool", multiple=True, callback=not_blank, help="SERVER[:PORT] of a restore's pool; repeat.")
+@click.option("--readers", multiple=True, callback=not_blank, help="SERVER[:PORT] that a restore fills; repeat.")
+@click.option(
+    "--size",
+    default="",
+    callback=not_blank,
+    help="What each reader of a restore gets: 20GB, 8GiB  [one pass over the pieces]",
+)
 @click.option(
     "--deadline", default=0.0, type=Finite(0, 86_400), help="Seconds in which every reader of a restore must have it."
 )
-@click.option("--tenant", default="", help="Only NICs of this tenant (matrix, cover, bisection).")
-@click.option("--class", "traffic_class", default="", help="Lossless class  [the first; every one for an incast]")
+@click.option("--tenant", default="", callback=not_blank, help="Only NICs of this tenant (matrix, cover, bisection).")
+@click.option(
+    "--class",
+    "traffic_class",
+    default="",
+    callback=not_blank,
+    help="Lossless class  [the first; every one for an incast]",
+)
 @click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
 @click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
 @click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
@@ -38,7 +57,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--model", help="Take the pieces from this model (see `kvfabric kv models`).")
 @click.option("--tokens", default=2048, show_default=True, type=click.IntRange(1))
 @click.option("--tp", default=8, show_default=True, type=click.IntRange(1))
-@click.option("--dtype", default="fp16", show_default=True)
+@click.option("--dtype", default="fp16", callback=not_blank, show_default=True)
 @click.option("--block-tokens", default=16, show_default=True, type=click.IntRange(1))
 @click.option("--layout", type=click.Choice(["layer", "contiguous"]), default="layer", show_default=True)
 @click.option(

@@ -125,6 +125,29 @@ def test_numbers_that_make_no_sense_are_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        "lab up lab --name",
+        "lab up lab --slice",
+        "lab status --name",
+        "accept lab --list --engine",
+        "probe rdma lab --lab",
+        "probe rdma lab --from",
+        "probe rdma lab --hosts",
+        "probe rdma lab --pool",
+        "probe nat lab --lab x --tenant",
+        "probe session lab --lab",
+        "probe pfc lab --lab x --from",
+    ],
+)
+def test_a_word_that_is_given_empty_never_means_the_default(capsys: pytest.CaptureFixture[str], words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*words.split(), " "])
+    assert caught.value.code == 2
+    assert "is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("number", "code", "said"),
     [
         (signal.SIGINT, 130, "interrupted"),

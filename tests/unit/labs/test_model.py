@@ -121,7 +121,7 @@ def test_a_balancer_shows_what_the_slice_can_serve(plan):
     lab = slicing.make(plan, "lab", slicing.parse_counts("servers=1"))
     shown = {item.name: item.backends for item in lab.expect.services if item.node == "vip-01"}
     assert shown == {"acme-443": {"forward": "203.0.113.20:443"}, "acme-2222": {"forward": "203.0.113.20:2222"}}
-    nobody = slicing.make(plan, "lab", slicing.parse_counts("servers=0"))
+    nobody = slicing.make(plan, "lab", {"servers": 0})
     assert not nobody.has("vip-01")
     assert nobody.has("internet-01")
     assert not slicing.make(plan, "lab", slicing.parse_counts("gateways=0")).has("internet-01")

@@ -57,6 +57,10 @@ def test_a_capture_ends_by_number_or_by_time():
         ("leaves=x", "expected KIND=NUMBER"),
         ("leaves=-1", "expected KIND=NUMBER"),
         ("leaves=0", "no lab without leaves"),
+        ("servers=0", "no lab without servers"),
+        (",", "nothing before or after a comma"),
+        ("leaves=1,,spines=1", "nothing before or after a comma"),
+        ("leaves=" + "9" * 5000, "expected KIND=NUMBER"),
         ("leaves=1,leaves=2", "said twice"),
     ],
 )

@@ -1,0 +1,17 @@
+"""Words of options: one that is given empty is a slip (an unset variable), and never means the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+
+def not_blank(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return an option's text or texts; fails for one that is given and empty. A callback for click."""
+    texts = value if isinstance(value, tuple) else (value,)
+    given = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+    if given and any(isinstance(text, str) and not text.strip() for text in texts):
+        raise click.BadParameter("is empty: say what it is, or leave the option out", ctx=ctx, param=param)
+    return value
