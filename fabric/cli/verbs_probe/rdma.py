@@ -17,7 +17,9 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 
 @click.command()
 @click.argument("site")
-@click.option("--lab", help="Name of a running lab of SITE; without it, servers are reached by SSH.")
+@click.option(
+    "--lab", callback=not_blank, help="Name of a running lab of SITE; without it, servers are reached by SSH."
+)
 @click.option("--ssh-user", default="", callback=not_blank, help="User for SSH (else what ssh itself would use).")
 @click.option(
     "--hosts",
@@ -54,7 +56,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
 @click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
 @click.option("--backend", type=click.Choice(["auto", "pyverbs", "ibverbs", "tcp"]), default="auto", show_default=True)
-@click.option("--model", help="Take the pieces from this model (see `kvfabric kv models`).")
+@click.option("--model", callback=not_blank, help="Take the pieces from this model (see `kvfabric kv models`).")
 @click.option("--tokens", default=2048, show_default=True, type=click.IntRange(1))
 @click.option("--tp", default=8, show_default=True, type=click.IntRange(1))
 @click.option("--dtype", default="fp16", callback=not_blank, show_default=True)
