@@ -14,11 +14,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Sshd:
-    """Where it listens, the key it knows and one that it does not."""
+    """Where it listens, the key it knows, one that it does not, and a file that knows its own."""
 
     port: int
     key: str
     stranger: str
+    known_hosts: str
 
 
 def _keygen(path: Path) -> Path:
@@ -51,8 +52,10 @@ def sshd(folder: Path, command: str) -> Iterator[Sshd]:
             if client.connect_ex(("127.0.0.1", port)) == 0:
                 break
         time.sleep(0.05)
+    known = folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{port} {Path(f'{host_key}.pub').read_text()}")
     try:
-        yield Sshd(port, str(key), str(stranger))
+        yield Sshd(port, str(key), str(stranger), str(known))
     finally:
         process.terminate()
         process.wait(10)

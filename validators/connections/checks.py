@@ -12,8 +12,10 @@ from pydantic import Field
 
 from fabric.problem import CouldNotRunError
 from validators.check import Check, CheckInputs, Context, NotJudgedError, Observations, Stage
+from validators.connections.command import probe_idle, probe_ladder, probe_nat
 from validators.connections.from_plan import targets
 from validators.connections.lab_stand import take_backs
+from validators.connections.on_site import hosts_of, testers_of
 from validators.journal_records import result_from_dict, result_to_dict
 from validators.results import Result, State
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from fabric.plan import Exposure, Plan
     from labs.client import Running
+    from validators.connections.command import Testers
+    from validators.connections.from_plan import Target
     from validators.connections.in_lab import Site
 
 
@@ -65,13 +69,22 @@ class _ProbeCheck(Check, abstract=True):
         return plan.groups[_exposure(plan, inputs).group].gateways
 
     def collect(self, context: Context, inputs: Any) -> Observations:
-        """Build a tester's stand in the lab, probe, and take the stand down."""
+        """Probe between the test hosts of a site; in a lab build a tester's stand, probe, and take it down."""
+        hosts = hosts_of(context)
+        if hosts is not None:
+            target = targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0]
+            with testers_of(context.plan, hosts, target) as testers:
+                return {"results": [result_to_dict(self.on_site(target, testers, inputs))]}
         lab = lab_of(context)
         prepare(context, lab, inputs)
         return {"results": [result_to_dict(one) for one in self.probe(context, lab, inputs)]}
 
     def probe(self, context: Context, lab: Running, inputs: Any) -> list[Result]:
-        """Run the probe of this one exposure."""
+        """Run the probe of this one exposure in a lab."""
+        raise NotImplementedError
+
+    def on_site(self, target: Target, testers: Testers, inputs: Any) -> Result:
+        """Run it between test hosts."""
         raise NotImplementedError
 
     def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
@@ -107,7 +120,8 @@ class NatBehaviour(_ProbeCheck):
     Pass: every promise of the exposure's mode is kept.
     Fail: a promise is broken, such as a source address that is not of the pool.
     Error: a tester could not run, or nothing arrived where something should be measured.
-    Skipped: without --allow-disruptive; where the lab has no server or gateway of the exposure.
+    Skipped: without --allow-disruptive; where the lab has no server or gateway of the exposure; on a real site whose
+        hosts file names no test hosts for it.
     Example:
         nat-behaviour:
           - {tenant: acme, exposure: masquerade}
@@ -128,6 +142,11 @@ class NatBehaviour(_ProbeCheck):
 
         return run_nat(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure)
 
+    def on_site(self, target: Target, testers: Testers, inputs: ExposureInputs) -> Result:
+        """Ask all NAT cases."""
+        del inputs
+        return probe_nat(target, testers)
+
 
 class IdleTimeouts(_ProbeCheck):
     """A gateway forgets a silent flow when the exposure says so: by protocol and by state of the flow.
@@ -138,7 +157,7 @@ class IdleTimeouts(_ProbeCheck):
     Pass: each measured timer is the declared one, to half a second or better.
     Fail: a timer is shorter or longer.
     Error: no flow came as far as silence.
-    Skipped: without --allow-disruptive.
+    Skipped: without --allow-disruptive; on a real site whose hosts file names no test hosts for it.
     Example:
         idle-timeouts:
           - {tenant: acme, exposure: masquerade, scale: 0.05}
@@ -163,6 +182,10 @@ class IdleTimeouts(_ProbeCheck):
             context.undo.push(gateway, command, "load the plan's own timers")
         return run_idle(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, scale=inputs.scale)
 
+    def on_site(self, target: Target, testers: Testers, inputs: IdleInputs) -> Result:
+        """Measure the truth table with the gateway's own timers, for as long as the longest takes."""
+        return probe_idle(target, testers, scale=inputs.scale or 1.0)
+
     def drawing(self, found: Result) -> dict[str, Any]:
         """Add the table: declared (as rendered for the measurement) against measured."""
         rows = []
@@ -182,7 +205,7 @@ class ConnectionLadder(_ProbeCheck):
     Pass: a rate was found at which every connection validates, at least the wanted one where one is declared.
     Fail: the gateway ended below the wanted rate, or gave addresses that are not of the pool.
     Error: no step could run.
-    Skipped: without --allow-disruptive.
+    Skipped: without --allow-disruptive; on a real site whose hosts file names no test hosts for it.
     Example:
         connection-ladder:
           - {tenant: acme, exposure: masquerade, protocol: udp, start: 100, highest: 1600}
@@ -205,6 +228,13 @@ class ConnectionLadder(_ProbeCheck):
         return run_ladder(
             context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, protocols=(inputs.protocol,),
             connections=inputs.connections, start=inputs.start, highest=inputs.highest, wanted=inputs.wanted,
+        )  # fmt: skip
+
+    def on_site(self, target: Target, testers: Testers, inputs: LadderInputs) -> Result:
+        """Climb."""
+        return probe_ladder(
+            target, testers, protocol=inputs.protocol, connections=inputs.connections, start=inputs.start,
+            highest=inputs.highest, wanted=inputs.wanted,
         )  # fmt: skip
 
     def parts(self, found: Result) -> tuple[Result, ...]:

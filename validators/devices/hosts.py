@@ -5,6 +5,24 @@ be-leaf-01: {hostname: 192.0.2.11, username: admin, platform: linux}
 be-leaf-02: {hostname: 192.0.2.12, username: admin, platform: dell_sonic, port: 22}
 ```
 
+A host that sends and receives for the gateway probes says so, and where (`hosts` are two addresses of `network` that
+nobody else has; the agent answers ARP for them). One outside the gateways need not be a device of the plan:
+
+```yaml
+compute-001:
+  hostname: 192.0.2.31
+  username: root
+  data:
+    key_file: id
+    tester: {side: inside, port: fe0, hop: 10.1.0.1, network: 10.1.0.224/28, hosts: [10.1.0.225, 10.1.0.226]}
+outside:
+  hostname: 192.0.2.99
+  username: root
+  data:
+    key_file: id
+    tester: {side: outside, port: eth1, hop: 198.18.0.1, network: 198.18.0.8/29, hosts: [198.18.0.10, 198.18.0.11]}
+```
+
 Passwords come from KVFABRIC_PASSWORD (or the variable that `data: {password_env: NAME}` names), or from an SSH agent or
 key (`data: {key_file: ...}`). A `password` in the file works too, as it does in Nornir, and never reaches any output.
 """
@@ -13,6 +31,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -27,8 +46,21 @@ if TYPE_CHECKING:
     from fabric.plan import Plan
 
 _KEYS = frozenset({"hostname", "port", "username", "password", "platform", "groups", "data", "connection_options"})
-_DATA = frozenset({"password_env", "key_file", "dialect", "known_hosts"})
+_DATA = frozenset({"password_env", "key_file", "dialect", "known_hosts", "tester"})
+_TESTER = ("side", "port", "hop", "network", "hosts")
+INSIDE, OUTSIDE = "inside", "outside"
 PLATFORMS = {"linux": "", "dell_sonic": SONIC_CLI, "sonic": "", "frr": LINUX}
+
+
+@dataclass(frozen=True, slots=True)
+class Tester:
+    """Where a host sends and receives for the gateway probes: its interface, the next hop, and whom it speaks for."""
+
+    side: str
+    port: str
+    hop: str
+    network: str
+    hosts: tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +76,7 @@ class Host:
     dialect: str
     key_file: str = ""
     known_hosts: str = ""
+    tester: Tester | None = None
 
 
 def read_hosts(path: Path, plan: Plan) -> dict[str, Host]:
@@ -84,7 +117,10 @@ def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:
     if not str(body.get("hostname", name)).strip():
         found.append(("hostname is empty", "leave it out to use the device's name"))
     found += [(f"unknown key 'data.{key}'", f"known: {', '.join(sorted(_DATA))}") for key in inner.keys() - _DATA]
-    if name not in plan.kind_of:
+    tester = inner.get("tester")
+    found += _tester_faults(tester) if "tester" in inner else []
+    outside = isinstance(tester, dict) and tester.get("side") == OUTSIDE
+    if name not in plan.kind_of and not outside:
         found.append(("is not a device of the plan", "use the plan's names: `kvfabric plan SITE`"))
     if body.get("platform", "linux") not in PLATFORMS:
         found.append((f"platform '{body['platform']}' is not known", f"one of {', '.join(PLATFORMS)}"))
@@ -92,6 +128,38 @@ def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:
     if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
         found.append(("port must be a number from 1 to 65535", ""))
     return found
+
+
+def _tester_faults(data: Any) -> list[tuple[str, str]]:
+    if not isinstance(data, dict) or set(data) != set(_TESTER):
+        return [
+            (
+                "data.tester must have exactly " + ", ".join(_TESTER),
+                "the head of validators/devices/hosts.py has examples",
+            )
+        ]
+    found = []
+    if data["side"] not in {INSIDE, OUTSIDE}:
+        found.append((f"data.tester.side '{data['side']}' is not known", f"{INSIDE} or {OUTSIDE} of the gateways"))
+    if not str(data["port"] or ""):
+        found.append(("data.tester.port is empty", "name the interface on the test host"))
+    try:
+        network, hop = IPv4Network(str(data["network"])), IPv4Address(str(data["hop"]))
+        hosts = [IPv4Address(str(host)) for host in data["hosts"]]
+    except (ValueError, TypeError) as error:
+        return [*found, (f"data.tester: {error}", "hop is an address, network a prefix, hosts a list of two addresses")]
+    if len(hosts) != 2 or not all(host in network for host in hosts):
+        found.append((f"data.tester.hosts must be two addresses of {network}", ""))
+    if hop in hosts:
+        found.append((f"data.tester.hop {hop} is one of its hosts", "hop is the router on that interface"))
+    return found
+
+
+def _tester(data: Any) -> Tester | None:
+    if not data or _tester_faults(data):
+        return None
+    first, second = (str(host) for host in data["hosts"])
+    return Tester(data["side"], str(data["port"]), str(data["hop"]), str(data["network"]), (first, second))
 
 
 def _host(name: str, body: dict[str, Any], plan: Plan) -> Host:
@@ -107,5 +175,5 @@ def _host(name: str, body: dict[str, Any], plan: Plan) -> Host:
         str(body.get("username", os.environ.get("KVFABRIC_USERNAME", "admin"))),
         str(body.get("password") or os.environ.get(variable, "")),
         "linux" if platform in {"sonic", "frr"} else platform, dialect, str(data.get("key_file", "")),
-        str(data.get("known_hosts", "")),
+        str(data.get("known_hosts", "")), _tester(data.get("tester")),
     )  # fmt: skip
