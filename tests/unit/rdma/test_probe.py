@@ -15,8 +15,8 @@ from fabric.problem import InputError
 from validators.agents.agent import LocalAgent, run_program
 from validators.rdma import sets
 from validators.rdma.endpoints import Endpoint, Wanted
-from validators.rdma.host import chains, gids
-from validators.rdma.host.backend import BackendMissingError, DeviceError, QpSettings, TransferError
+from validators.rdma.host import chains
+from validators.rdma.host.backend import QpSettings, TransferError
 from validators.rdma.judge import Limits, judge
 from validators.rdma.launch import Ask, Row, run_round
 from validators.rdma.question import Question, check_groups, groups_of
@@ -252,26 +252,6 @@ def test_pieces_are_cut_and_checked() -> None:
     assert note.startswith("256 of 20480 pieces")
     with pytest.raises(InputError):
         check_groups([(60, 1)])
-
-
-def _sysfs(root, gid: str, kind: str) -> None:
-    for folder, text in {"gids": gid, "gid_attrs/types": kind, "gid_attrs/ndevs": "eth0"}.items():
-        path = root / "mlx5_0" / "ports" / "1" / folder
-        path.mkdir(parents=True, exist_ok=True)
-        (path / "3").write_text(text + "\n")
-
-
-def test_a_gid_is_chosen_by_type_and_address(tmp_path) -> None:
-    with pytest.raises(BackendMissingError):
-        gids.choose("10.0.0.1", root=tmp_path)
-    _sysfs(tmp_path, "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2")
-    assert gids.choose("10.0.0.1", root=tmp_path).index == 3
-    assert gids.gid_of("10.0.0.1") == "0000:0000:0000:0000:0000:ffff:0a00:0001"
-    with pytest.raises(DeviceError, match="found mlx5_0"):
-        gids.choose("10.0.0.2", root=tmp_path)
-    _sysfs(tmp_path, "0000:0000:0000:0000:0000:ffff:0a00:0001", "IB/RoCE v1")
-    with pytest.raises(DeviceError):
-        gids.choose("10.0.0.1", root=tmp_path)
 
 
 def test_windows_keep_order_and_deadlines() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host import hardware_counters, stamp
 from validators.rdma.host.backend import DeviceError, OpenSpec, QpSettings
+from validators.rdma.host.chains import clock_cost_s
 from validators.rdma.host.channel import ChannelError, dial
 from validators.rdma.host.meeting import wait_for_start
 from validators.rdma.host.memory import Buffer
@@ -167,6 +168,7 @@ def transfer(driver: Driver) -> dict[str, Any]:
     completion = [t.completion_s for t in times]
     return {
         "in_force": forced,
+        "clock_cost_s": clock_cost_s(),
         "registration_s": {"local": driver.registration_s, "remote": remote["registration_s"]},
         "preparation_s": summary(preparation),
         "posting_s": summary(posting),

@@ -1,17 +1,27 @@
 """Which GID to use, by type and address, from sysfs: never by a fixed index, which differs between hosts and boots.
 
-Sources: `Documentation/ABI/stable/sysfs-class-infiniband` of the Linux kernel.
+Where the kernel shares RDMA devices among network namespaces (`rdma system` says `netns shared`, the default) sysfs has
+the devices of all of them, and addresses and netdev names may be there twice. A GID is only used when its netdev is of
+this namespace, told by the MAC that the device's GID table has for that netdev.
+
+Sources: `Documentation/ABI/stable/sysfs-class-infiniband` of the Linux kernel; its default GIDs are fe80::/64 with the
+netdev's MAC as modified EUI-64.
 """
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
+import socket
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
 from validators.rdma.host.backend import BackendMissingError, DeviceError
 
 SYSFS = Path("/sys/class/infiniband")
+_SIOCGIFHWADDR = 0x8927
+_LINK_LOCAL = bytes.fromhex("fe80000000000000")
 
 
 @dataclass(frozen=True)
@@ -53,22 +63,63 @@ def table(root: Path = SYSFS) -> list[Gid]:
 
 
 def choose(address: str, device: str = "", kind: str = "RoCE v2", root: Path = SYSFS) -> Gid:
-    """Return the GID of `kind` that belongs to `address`, on `device` if given.
+    """Return the GID of `kind` that belongs to `address`, on `device` if given, with a netdev of this namespace.
 
-    Raises BackendMissingError when the host has no RDMA device, DeviceError with what was found when none matches.
+    Raises BackendMissingError when the host has no RDMA device, DeviceError with what was found when none matches or
+    those that do are of other network namespaces.
     """
     if not any(root.glob("*")):
         raise BackendMissingError("this host has no RDMA device (nothing in /sys/class/infiniband)")
     entries = table(root)
     want = ipaddress.IPv6Address(gid_of(address))
+    foreign = []
     for entry in entries:
-        same = ipaddress.IPv6Address(entry.gid) == want and entry.kind.lower() == kind.lower()
-        if same and device in {"", entry.device}:
-            return entry
+        if ipaddress.IPv6Address(entry.gid) != want or entry.kind.lower() != kind.lower():
+            continue
+        if device in {"", entry.device}:
+            if not (why := _why_foreign(entry, entries)):
+                return entry
+            foreign.append(f"{entry.device} has the {kind} GID of {address}, but {why}")
+    if foreign:
+        raise DeviceError(f"{'; '.join(foreign)}: a device of another network namespace is never used")
     seen = "; ".join(f"{e.device} port {e.port} index {e.index}: {e.gid} {e.kind} {e.netdev}" for e in entries)
     where = f" on {device}" if device else ""
     empty = "no GID is set: is the netdev in this network namespace, with an address?"
     raise DeviceError(f"no {kind} GID for {address}{where}; found {seen or empty}")
+
+
+def mac_of(netdev: str) -> bytes:
+    """Return the MAC of a netdev of this network namespace, empty when it is not here.
+
+    Asked of the kernel, not of /sys/class/net, which shows the namespace that it was mounted in.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            answer = fcntl.ioctl(asking, _SIOCGIFHWADDR, struct.pack("16s16x", netdev.encode()[:15]))
+        except OSError:
+            return b""
+    return answer[18:24]
+
+
+def _why_foreign(entry: Gid, entries: list[Gid]) -> str:
+    """Return why a GID is not of this network namespace, empty when it is."""
+    mac = mac_of(entry.netdev) if entry.netdev else b""
+    if not mac:
+        return f"its netdev {entry.netdev or '(none)'} is not in this network namespace"
+    same = [e for e in entries if (e.device, e.port, e.netdev) == (entry.device, entry.port, entry.netdev)]
+    # a device may have no such GID (of an Ethernet port with an identifier of its own); then the name decides
+    macs = {found for e in same if (found := _mac_in(packed(e.gid)))}
+    if macs and mac not in macs:
+        theirs = ", ".join(sorted(one.hex(":") for one in macs))
+        return f"its netdev {entry.netdev} has MAC {theirs}, the one of this network namespace {mac.hex(':')}"
+    return ""
+
+
+def _mac_in(gid: bytes) -> bytes:
+    """Return the MAC in a link-local GID (modified EUI-64), empty for any other GID."""
+    if gid[:8] != _LINK_LOCAL or gid[11:13] != b"\xff\xfe":
+        return b""
+    return bytes([gid[8] ^ 2]) + gid[9:11] + gid[13:16]
 
 
 def _read(path: Path) -> str:
