@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.paths import Folder
 
 _EPILOG = """\b
@@ -21,10 +22,11 @@ Examples:
 @click.option("--out", required=True, type=Folder(), help="Folder of the new site.")
 @click.option("--name", help="Name of the site; default: the folder's name.")
 @click.option("--force", is_flag=True, help="Write over an inventory that is already there.")
-def command(files: tuple[Path, ...], out: Path, name: str | None, force: bool) -> None:
+def command(files: tuple[Path, ...], out: Path, name: str | None, force: bool) -> int:
     """Write an inventory from an OCP topology map, Hedgehog wiring and VPCs, or a containerlab topology.
 
-    What could not be taken over is said here and at the top of the new site.yaml.
+    What could not be taken over is said here and at the top of the new site.yaml. Exit code 1 when it is written but
+    cannot be planned before a person has added what is missing.
     """
     from fabric.cli.output import print_problems
     from fabric.interop.importing import import_files
@@ -40,5 +42,6 @@ def command(files: tuple[Path, ...], out: Path, name: str | None, force: bool) -
         click.echo(f"not taken over: {note}", err=True)
     problems = check(out)
     if problems:
-        click.echo("the new inventory needs your attention before it can be planned:", err=True)
+        click.echo("the new inventory needs your attention:", err=True)
         print_problems(problems)
+    return EXIT_FAILED if any(problem.severity == "error" for problem in problems) else EXIT_PASS

@@ -89,6 +89,9 @@ def _fabrics(draft: Draft, lab: Lab) -> list[_Fabric]:
                 del left[node]
                 reached[node] = True
                 waiting += [far for far in lab.far[node] if lab.roles[far] in SWITCHES]
+                waiting += [
+                    far for far in left if _label(lab, far) == _label(lab, node) != ""
+                ]  # a slice without spines
         groups.append(tuple(sorted(reached, key=natural_key)))
     found: list[_Fabric] = []
     for group in groups:
@@ -101,8 +104,12 @@ def _fabrics(draft: Draft, lab: Lab) -> list[_Fabric]:
     return found
 
 
+def _label(lab: Lab, node: str) -> str:
+    return lab.labels.get(node, {}).get("fabric", "")
+
+
 def _fabric_name(lab: Lab, group: tuple[str, ...], *, alone: bool) -> str:
-    labels = [name for node in group if (name := lab.labels.get(node, {}).get("fabric"))]
+    labels = [name for node in group if (name := _label(lab, node))]
     if labels:
         return site_name(labels[0])
     stems = [split_index(node)[0].strip("-").split("-") for node in group]
@@ -122,10 +129,24 @@ def _carrying(draft: Draft, lab: Lab, fabrics: list[_Fabric]) -> dict[str, Any]:
         else:
             carries = ["backend"] if fabric is backend else networks.pop(0) if networks else ["oob"]
         made[fabric.name] = {"carries": carries, **_tiers(lab, fabric)}
+    _name_apart(draft, made)
     if len(fabrics) > 1:
         said = "; ".join(f"{name} {'+'.join(spec['carries'])}" for name, spec in made.items())
         draft.note(f"what each fabric carries (assumed: {said})")
     return made
+
+
+def _name_apart(draft: Draft, made: dict[str, Any]) -> None:
+    """Switches that do not hang together may have one stem: those of the later fabric are called after it."""
+    taken: set[str] = set()
+    for fabric, spec in made.items():
+        for tier in [tier for role, tier in spec.items() if role in SWITCHES]:
+            if tier["name"] in taken:
+                draft.note(
+                    f"the names of switches {tier['name']}* of {fabric} (they are called {fabric}-{tier['name']}-*)"
+                )
+                tier["name"] = f"{fabric}-{tier['name']}"
+            taken.add(tier["name"])
 
 
 def _tiers(lab: Lab, fabric: _Fabric) -> dict[str, Any]:
@@ -174,15 +195,9 @@ def _stem(nodes: list[str]) -> str:
 
 
 def _servers(draft: Draft, lab: Lab, fabrics: list[_Fabric]) -> dict[str, Any]:
-    """Server classes by stem; a class has a group of NICs for each fabric that its first server is plugged into."""
-    classes: dict[str, list[str]] = {}
-    for server in lab.of(SERVER):
-        if any(lab.roles[far] in {LEAF, BORDER} for far in lab.far[server]):
-            classes.setdefault(site_name(split_index(server)[0]), []).append(server)
-        else:
-            draft.note(f"server {server}, which is on no leaf")
+    """Server classes by stem and ports, with a group of NICs for each fabric that the servers are plugged into."""
     made = {}
-    for name, members in classes.items():
+    for name, members in _classes(draft, lab, fabrics).items():
         kind = "storage" if "stor" in name else "compute"
         groups = {f.name: _nics(lab, members, f) for f in fabrics}
         nics = {("nic" if len(fabrics) == 1 else fabric): nic for fabric, nic in groups.items() if nic}
@@ -191,6 +206,29 @@ def _servers(draft: Draft, lab: Lab, fabrics: list[_Fabric]) -> dict[str, Any]:
         if members != wanted:
             draft.note(f"the names of servers {split_index(members[0])[0]}* (they are called {name}-001 and on)")
     return made
+
+
+def _classes(draft: Draft, lab: Lab, fabrics: list[_Fabric]) -> dict[str, list[str]]:
+    """Servers of one stem and the same ports; those with others (cut off by a slice) are a class of their own."""
+    alike: dict[str, dict[tuple[int, ...], list[str]]] = {}
+    for server in lab.of(SERVER):
+        ports = tuple(sum(far in fabric.switches for far in lab.far[server]) for fabric in fabrics)
+        if any(ports):
+            alike.setdefault(site_name(split_index(server)[0]), {}).setdefault(ports, []).append(server)
+        else:
+            draft.note(f"server {server}, which is on no leaf")
+    classes: dict[str, list[str]] = {}
+    for stem, by_ports in alike.items():
+        for number, members in enumerate(sorted(by_ports.values(), key=len, reverse=True), 1):
+            name = stem if number == 1 else f"{stem}-group{number}"
+            while number > 1 and name in alike:
+                name += "x"
+            classes[name] = members
+            if number > 1:
+                draft.note(
+                    f"{', '.join(members)} have other ports than {classes[stem][0]}: a class of their own, {name}"
+                )
+    return classes
 
 
 def _nics(lab: Lab, members: list[str], fabric: _Fabric) -> Flow | None:

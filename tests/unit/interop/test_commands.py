@@ -91,7 +91,8 @@ def test_output_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None
 def test_import_says_what_it_left_on_stderr(lab: Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "w.yaml"
     path.write_text(write(lab, "wiring")["wiring-fabric.yaml"])
-    assert _run(["import", str(path), "--out", str(tmp_path / "site")]) == 0
+    # written, and a person must say which tenant serves
+    assert _run(["import", str(path), "--out", str(tmp_path / "site")]) == 1
     out, err = capsys.readouterr()
     assert "site.yaml" in out
     assert "not taken over: VLAN and IPv4 namespaces" in err

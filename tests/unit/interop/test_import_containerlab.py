@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from fabric.build import load_plan
+from fabric.cli.main import main
 from fabric.interop.importing import import_files
 from fabric.interop.importing.draft import check
 from fabric.interop.output import write_files
@@ -41,6 +42,54 @@ def test_an_exported_site_comes_back_as_the_same_skeleton(site: str, tmp_path: P
     write_files(import_files([path], "again").files(), tmp_path / "again")
     assert check(tmp_path / "again") == []
     assert skeleton(load_plan(tmp_path / "again")) == skeleton(plan)
+
+
+@pytest.mark.parametrize(
+    ("site", "counts"),
+    [
+        ("xoc-256", {"leaves": 2, "spines": 2, "servers": 4}),
+        ("xoc-256-rail", {"leaves": 2, "spines": 1, "servers": 9}),
+        ("lab", {"leaves": 1, "spines": 1, "gateways": 0, "servers": 2}),
+    ],
+)
+def test_a_slice_comes_back_as_a_site_that_plans(site: str, counts: dict[str, int], tmp_path: Path) -> None:
+    plan = load_plan(site)
+    lab = slicing.make(plan, "x", counts)
+    path = tmp_path / "x.clab.yml"
+    path.write_text(yaml.safe_dump(topology(plan, lab, Settings()), sort_keys=False))
+    draft = import_files([path], "again")
+    write_files(draft.files(), tmp_path / "again")
+    assert check(tmp_path / "again") == []
+    again = load_plan(tmp_path / "again")
+    assert len(again.servers) == counts["servers"]
+
+
+def test_a_slice_without_spines_is_said_to_lack_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = load_plan("xoc-256")
+    path = tmp_path / "x.clab.yml"
+    lab = slicing.make(plan, "x", {"leaves": 2, "spines": 0, "servers": 4})
+    path.write_text(yaml.safe_dump(topology(plan, lab, Settings()), sort_keys=False))
+    with pytest.raises(SystemExit) as caught:
+        main(["import", str(path), "--out", str(tmp_path / "again")])
+    assert caught.value.code == 1
+    said = capsys.readouterr().err
+    assert "backend: 2 leaves and no spine to join them" in said
+    assert "fix: add `spine:` to the fabric" in said
+
+
+def test_servers_that_a_slice_left_with_fewer_ports_are_a_class_of_their_own(tmp_path: Path) -> None:
+    nodes = {name: {} for name in ("leaf1", "leaf2", "spine1", "srv1", "srv2", "srv3")}
+    links = [pair("leaf1", "spine1"), pair("leaf2", "spine1"), *[pair("srv1", "leaf1"), pair("srv2", "leaf2")] * 2]
+    draft = drafted(tmp_path, nodes, [*links, pair("srv3", "leaf1")])
+    assert {name: spec["count"] for name, spec in draft.site["servers"].items()} == {"srv": 2, "srv-group2": 1}
+    assert "srv3 have other ports than srv1: a class of their own, srv-group2" in draft.notes
+
+
+def test_fabrics_whose_leaves_have_one_stem_get_names_apart(tmp_path: Path) -> None:
+    nodes = {name: {} for name in ("leaf1", "leaf2", "srv1", "srv2")}
+    draft = drafted(tmp_path, nodes, [pair("srv1", "leaf1"), pair("srv2", "leaf2")])
+    names = [spec["leaf"]["name"] for spec in draft.site["fabrics"].values()]
+    assert len(set(names)) == 2
 
 
 def drafted(tmp_path: Path, nodes: dict[str, dict[str, object] | None], links: list[object], **top: object):
