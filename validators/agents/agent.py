@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shlex
 import shutil
+import signal
 import subprocess
+import threading
 import uuid
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fabric.problem import CouldNotRunError
+from fabric.strict_json import loads
 from validators.agents.package import command, stdin_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -50,15 +54,26 @@ def run_program(
     Raises CouldNotRunError when the host cannot be reached, lacks Python, or the program said nothing.
     """
     done = agent.execute(command(module, agent.python), stdin_bytes(packages, request), timeout_s)
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    # a login shell may greet before and after it
+    for line in reversed(done.stdout.decode(errors="replace").splitlines()):
+        if (row := _row(line)) is not None:
+            return row
+    said = " ".join(done.stderr.decode(errors="replace").split())[-600:] or "and said nothing"
+    if done.code == _NOT_FOUND:
+        said += f" (the probe needs {agent.python} on the host)"
+    raise CouldNotRunError(f"{agent.name}: the probe gave no row (exit {done.code}): {said}")
+
+
+# what a shell says of a command that is not there
+_NOT_FOUND = 127
+
+
+def _row(line: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(lines[-1])
-    except (IndexError, json.JSONDecodeError):
-        said = done.stderr.decode(errors="replace").strip()[-600:]
-        raise CouldNotRunError(f"{agent.name}: the probe gave no row (exit {done.code}): {said}") from None
-    if not isinstance(row, dict):
-        raise CouldNotRunError(f"{agent.name}: the probe's row is not an object")
-    return row
+        row = loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +92,59 @@ class LocalAgent:
         return _subprocess([*prefix, *argv], stdin, timeout_s, self.name)
 
 
+_KEYS = "this logs in with a key (a hosts file's `data: {key_file: ...}`, or an SSH agent), never with a password"
+
+
+class Sessions:
+    """Programs that run for us, from any thread."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Know of a program while it runs."""
+        with self._lock:
+            self._running.add(process)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+    def end(self) -> None:
+        """Kill what runs now; what takes deeds back may still begin."""
+        with self._lock:
+            for process in self._running:
+                _kill(process)
+
+
 @dataclass(frozen=True, slots=True)
 class SshAgent:
-    """A real host through the system's ssh: its configuration, keys and jump hosts apply; never asks for a password."""
+    """A real host through the system's ssh: its configuration, keys and jump hosts apply; never asks for a password.
+
+    `hint` says what to do when it cannot connect; `sessions` lets somebody end what runs.
+    """
 
     name: str
     target: str
     python: str = "python3"
     options: tuple[str, ...] = ()
+    hint: str = ""
+    sessions: Sessions | None = None
 
     def execute(self, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Finished:
         """Run there. ssh itself answers 255 when it could not connect."""
         if not shutil.which("ssh"):
             raise CouldNotRunError("ssh is not installed here")
         options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", *self.options]
-        done = _subprocess(["ssh", *options, "--", self.target, shlex.join(argv)], stdin, timeout_s, self.name)
+        whole = ["ssh", *options, "--", self.target, shlex.join(argv)]
+        done = _subprocess(whole, stdin, timeout_s, self.name, self.sessions)
         if done.code == 255:
-            raise CouldNotRunError(f"ssh to {self.target}: {done.stderr.decode(errors='replace').strip()[-300:]}")
+            said = " ".join(done.stderr.decode(errors="replace").split())[-300:] or "it said nothing"
+            hints = [hint for hint in (self.hint, _KEYS if "Permission denied" in said else "") if hint]
+            raise CouldNotRunError(f"ssh to {self.target}: {said}" + (f" ({'; '.join(hints)})" if hints else ""))
         return done
 
 
@@ -129,11 +180,26 @@ class LabAgent:
         return Finished(done.rc, done.stdout, done.stderr)
 
 
-def _subprocess(argv: Sequence[str], stdin: bytes, timeout_s: float, name: str) -> Finished:
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a program and what it started (a ProxyCommand), which else would hold its output open."""
+    with suppress(ProcessLookupError):  # it may have ended by itself just now
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _subprocess(
+    argv: Sequence[str], stdin: bytes, timeout_s: float, name: str, sessions: Sessions | None = None
+) -> Finished:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    known = sessions or Sessions()
     try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+        with subprocess.Popen(argv, start_new_session=True, **pipes) as process, known.one(process):  # type: ignore[call-overload]
+            try:
+                out, err = process.communicate(stdin, timeout=timeout_s)
+            except BaseException:
+                _kill(process)
+                raise
     except subprocess.TimeoutExpired as error:
         raise CouldNotRunError(f"{name}: not done within {timeout_s:g} s") from error
     except FileNotFoundError as error:
         raise CouldNotRunError(f"{name}: {error.filename} is not there") from error
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return Finished(process.returncode, out, err)

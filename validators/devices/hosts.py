@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from fabric.plan import Plan
 
+_FORM = "lines of the form `compute-001: {hostname: 192.0.2.11, username: admin}`"
 _KEYS = frozenset({"hostname", "port", "username", "password", "platform", "groups", "data", "connection_options"})
 _DATA = frozenset({"password_env", "key_file", "dialect", "known_hosts", "tester"})
 _TESTER = ("side", "port", "hop", "network", "hosts")
@@ -82,29 +83,46 @@ class Host:
 def read_hosts(path: Path, plan: Plan) -> dict[str, Host]:
     """Read a hosts file. Raises InputError with everything that is wrong in it."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError([Problem("hosts.missing", path.name, f"cannot be read: {error}", "", str(path))]) from None
-    except yaml.YAMLError as error:
-        raise InputError(
-            [Problem("hosts.yaml", path.name, str(error).splitlines()[0], "correct the YAML", str(path))]
-        ) from None
+        text = path.read_text(encoding="utf-8")
+        lines, problems = _lines(path, text)
+        data = yaml.safe_load(text)
+    except OSError as error:
+        said = f"cannot be read: {error.strerror}"
+        raise InputError([Problem("hosts.missing", path.name, said, _FORM, str(path))]) from None
+    except UnicodeDecodeError:
+        raise InputError([Problem("hosts.yaml", path.name, "is not UTF-8 text", _FORM, str(path), 1)]) from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        said = str(getattr(error, "problem", "") or error).splitlines()[0]
+        line = mark.line + 1 if mark else 1
+        raise InputError([Problem("hosts.yaml", path.name, said, "correct the YAML", str(path), line)]) from None
     if not isinstance(data, dict) or not data:
-        raise InputError(
-            [Problem("hosts.shape", path.name, "must hold `device: {hostname: ...}` lines", "", str(path))]
-        )
-    problems: list[Problem] = []
+        raise InputError([Problem("hosts.shape", path.name, "holds no device", _FORM, str(path), 1)])
     hosts = {}
     for name, body in data.items():
         fields = body if isinstance(body, dict) else {}
         problems += [
-            Problem("hosts.field", str(name), text, fix, str(path), field=str(name))
-            for text, fix in _faults(name, body, plan)
+            Problem("hosts.field", str(name), said, fix, str(path), lines.get(str(name), 1), str(name))
+            for said, fix in _faults(name, body, plan)
         ]
         hosts[str(name)] = _host(str(name), fields, plan)
     if problems:
         raise InputError(problems)
     return hosts
+
+
+def _lines(path: Path, text: str) -> tuple[dict[str, int], list[Problem]]:
+    """Return the line of each device, and a problem for one that is given twice: YAML keeps the last in silence."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    lines: dict[str, int] = {}
+    problems = []
+    for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
+        name, line = str(key.value), int(key.start_mark.line) + 1
+        if name in lines:
+            said = f"is given already in line {lines[name]}"
+            problems.append(Problem("hosts.twice", name, said, "keep one of them", str(path), line, name))
+        lines.setdefault(name, line)
+    return lines, problems
 
 
 def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fabric.problem import InputError, Problem
 from validators.rdma import probe
 from validators.rdma.judge import Limits
 from validators.rdma.launch import Ask
@@ -72,6 +73,12 @@ def fallback(result: Result, asked: dict[str, Any]) -> Result:
 
 def _workload(asked: dict[str, Any]) -> tuple[tuple[tuple[int, int], ...], str, dict[str, Any]]:
     if not asked["model"]:
+        whole, most = int(asked["piece"]) * int(asked["pieces"]), int(asked["max_bytes"])
+        if whole > most:
+            text = f"are {whole} bytes on each end, more than --max-bytes {most}"
+            subject = f"{asked['pieces']} pieces of {asked['piece']} bytes"
+            fix = f"fewer pieces, or --max-bytes {whole}"
+            raise InputError([Problem("probe.bytes", subject, text, fix)])
         explicit = ((int(asked["piece"]), int(asked["pieces"])),)
         return explicit, f"{asked['pieces']} pieces of {asked['piece']} bytes", {}
     plan = _pieces(asked)

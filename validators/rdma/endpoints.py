@@ -81,7 +81,10 @@ def wanted(plan: Plan, fabric: str, traffic_class: str = "") -> Wanted:
     qos, mtu = plan.fabrics[fabric].qos, plan.fabrics[fabric].server_mtu
     classes = [c for c in (qos.lossless if qos else ()) if traffic_class in {"", c.name}]
     if not classes:
-        raise InputError([Problem("probe.class", f"fabric {fabric}", f"has no lossless class {traffic_class or ''}")])
+        known = ", ".join(c.name for c in (qos.lossless if qos else ()))
+        text = f"has no lossless class {traffic_class}".rstrip()
+        fix = f"its lossless classes: {known}" if known else "only a fabric with a lossless class can be probed"
+        raise InputError([Problem("probe.class", f"fabric {fabric}", text, fix)])
     chosen = classes[0]
     path_mtu = next((size for size in _MTUS if size + _HEADERS <= mtu), _MTUS[-1])
     return Wanted(path_mtu, chosen.dscp[0] * 4 + (_ECT0 if chosen.ecn_max else 0), chosen.priority, chosen.name)

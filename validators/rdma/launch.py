@@ -122,6 +122,10 @@ def _open(end: Endpoint, places: Places) -> dict[str, str]:
 
 def _run(agent: Agent, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     try:
-        return run_program(agent, PACKAGES, MODULE, request, timeout_s)
+        row = run_program(agent, PACKAGES, MODULE, request, timeout_s)
     except CouldNotRunError as error:
         return {"error": {"kind": "agent", "text": str(error)}}
+    failed = row.get("error")
+    if row.get("role") == request["role"] or (isinstance(failed, dict) and {"kind", "text"} <= failed.keys()):
+        return row
+    return {"error": {"kind": "agent", "text": f"{agent.name}: what came back is no row of this probe"}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fabric.problem import InputError, Problem
-from validators.agents.agent import LabAgent, SshAgent
+from validators.agents.agent import LabAgent, Sessions, SshAgent
 from validators.devices.dialects import LINUX, SONIC
 
 if TYPE_CHECKING:
@@ -38,6 +38,15 @@ class Places(Protocol):
 
     def abandon(self) -> None:
         """End what still runs there, because nobody waits for it any more (Ctrl-C)."""
+
+
+_WHERE = "without --lab and --hosts the plan's management addresses are asked: give --lab NAME, or --hosts FILE"
+
+
+def management(plan: Plan, device: str) -> str:
+    """Return where a device is reached when nobody says more: its management address, else its own name."""
+    known = plan.servers.get(device) or plan.switches[device]
+    return known.management.split("/")[0] or device
 
 
 class LabPlaces:
@@ -79,6 +88,7 @@ class SshPlaces:
 
     def __init__(self, plan: Plan, user: str = "", hosts: dict[str, Host] | None = None) -> None:
         self.plan, self.user, self.hosts = plan, user, hosts
+        self._sessions = Sessions()
 
     def agent(self, device: str) -> Agent:
         """Return SSH to the device. Keys and jump hosts are those of your own SSH configuration."""
@@ -86,10 +96,11 @@ class SshPlaces:
             host = self.hosts[device]
             options = ("-p", str(host.port), *(("-i", host.key_file) if host.key_file else ()))
             options += ("-o", f"UserKnownHostsFile={host.known_hosts}") if host.known_hosts else ()
-            return SshAgent(device, f"{host.username}@{host.hostname}", options=options)
-        known = self.plan.servers.get(device) or self.plan.switches[device]
-        address = known.management.split("/")[0] or device
-        return SshAgent(device, f"{self.user}@{address}" if self.user else address)
+            target = f"{host.username}@{host.hostname}"
+            return SshAgent(device, target, options=options, sessions=self._sessions)
+        address = management(self.plan, device)
+        target = f"{self.user}@{address}" if self.user else address
+        return SshAgent(device, target, hint=_WHERE, sessions=self._sessions)
 
     def reaches(self, device: str) -> bool:
         """With a hosts file, only what it names."""
@@ -108,7 +119,8 @@ class SshPlaces:
         return ""
 
     def abandon(self) -> None:
-        """Do nothing: Ctrl-C ends the ssh processes as well, and their sessions with them."""
+        """End the ssh processes, and their sessions with them: a signal to us alone does not reach them."""
+        self._sessions.end()
 
 
 def lab_places(name: str, plan: Plan) -> LabPlaces:
@@ -129,7 +141,17 @@ def ssh_places(plan: Plan, user: str = "", hosts: str = "") -> SshPlaces:
 
     from validators.devices.hosts import read_hosts
 
-    return SshPlaces(plan, user, read_hosts(Path(hosts), plan) if hosts else None)
+    if not hosts:
+        return SshPlaces(plan, user)
+    found = read_hosts(Path(hosts), plan)
+    files = [(h.name, f"data.{what}", getattr(h, what)) for h in found.values() for what in ("key_file", "known_hosts")]
+    if problems := [
+        Problem("hosts.file", name, f"there is no file {file}", "correct the path", hosts, field=f"{name}.{what}")
+        for name, what, file in files
+        if file and not Path(file).expanduser().is_file()
+    ]:
+        raise InputError(problems)
+    return SshPlaces(plan, user, found)
 
 
 def places_of(plan: Plan, devices: Any) -> Places | None:

@@ -91,8 +91,10 @@ def _counted_round(
         sampler.start()
         try:
             rows = run_round(flows, ask, places)
-        finally:
-            samples = sampler.stop()
+        except BaseException:
+            sampler.end()
+            raise
+        samples = sampler.stop()
     seen = {
         "stations": [asdict(station) for station in stations],
         "left_out": {device: why for device, why in left_out.items() if device not in asked},

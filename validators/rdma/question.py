@@ -47,8 +47,22 @@ def rounds_of(
 ) -> list[list[Flow]]:
     """Return the rounds of a question: flows of a round run together. Servers that are not reached are left out.
 
-    Raises InputError when nothing is left to run, with what to change.
+    Raises InputError when nothing is left to run, or what was named is not reached, with what to change.
     """
+    rounds = _rounds(plan, question, qps, reaches)
+    needed = dict.fromkeys(end.server for flows in rounds for flow in flows for end in (flow.owner, flow.reader))
+    if lacking := [server for server in needed if not reaches(server)]:
+        fix = "add it to the hosts file; in a lab, start a slice that has it; or name another server"
+        raise InputError(
+            [Problem("probe.reach", server, "is not among the devices that can be reached", fix) for server in lacking]
+        )
+    return rounds
+
+
+def _rounds(plan: Plan, question: Question, qps: int, reaches: Callable[[str], bool]) -> list[list[Flow]]:
+    if question.tenant and question.tenant not in plan.tenants:
+        fix = f"tenants: {', '.join(plan.tenants)}"
+        raise InputError([Problem("probe.tenant", f"tenant {question.tenant}", "is not in the plan", fix)])
     ends = [e for e in endpoints(plan) if reaches(e.server) and question.tenant in {"", e.tenant}]
     if question.kind == "pair":
         _need(question, "owner", "reader")

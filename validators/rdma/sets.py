@@ -35,6 +35,9 @@ class Flow:
 
 def pair(plan: Plan, owner: Sequence[Endpoint], reader: Sequence[Endpoint]) -> list[Flow]:
     """Flows between two servers of one tenant or of peers: same rail to same rail where both have it, else in order."""
+    if {end.server for end in owner} == {end.server for end in reader}:
+        fix = "name another server: data that does not leave its server proves nothing of the network"
+        raise InputError([Problem("probe.pair", owner[0].server, "is both where blocks lie and where they go", fix)])
     flows = [Flow(a, b) for a in owner for b in reader if may_reach(plan, a, b) and a.rail == b.rail]
     flows = flows or [Flow(a, b) for a, b in zip(owner, reader, strict=False) if may_reach(plan, a, b)]
     return _some(flows, "pair", "the two servers have no tenant in common, and no peering, on any RDMA fabric")

@@ -72,10 +72,14 @@ class Sampler:
         self.samples.append(take("before", self.stations, self.places))
         self._thread.start()
 
-    def stop(self) -> list[dict[str, Any]]:
-        """Take the last sample and return all of them."""
+    def end(self) -> None:
+        """Take no more samples, also no last one."""
         self._done.set()
         self._thread.join()
+
+    def stop(self) -> list[dict[str, Any]]:
+        """Take the last sample and return all of them."""
+        self.end()
         self.samples.append(take("after", self.stations, self.places))
         return self.samples
 
@@ -125,4 +129,8 @@ def _ask_all(
         return text, f"exit {done.code}: {done.stderr.decode(errors='replace').strip()[-200:]}" if failed else ""
 
     with ThreadPoolExecutor(_TOGETHER) as pool:
-        return list(pool.map(ask, range(len(stations))))
+        try:
+            return list(pool.map(ask, range(len(stations))))
+        except BaseException:
+            places.abandon()  # the pool would wait for hosts that nobody waits for any more
+            raise

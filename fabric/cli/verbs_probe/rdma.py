@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, 
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, print_problems
 from fabric.cli.words import not_blank
+
+if TYPE_CHECKING:
+    from fabric.plan import Plan
 
 _SETS = ["pair", "matrix", "cover", "bisection", "incast", "restore"]
 _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gid", "overrun"]
@@ -32,7 +35,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option(
     "--to", "reader", default="", callback=not_blank, help="SERVER or SERVER:PORT where blocks arrive (pair, incast)."
 )
-@click.option("--count", default=2, show_default=True, type=click.IntRange(1), help="Senders of an incast.")
+@click.option("--count", default=2, show_default=True, type=count(1, 100_000), help="Senders of an incast.")
 @click.option("--pool", multiple=True, callback=not_blank, help="SERVER[:PORT] of a restore's pool; repeat.")
 @click.option("--readers", multiple=True, callback=not_blank, help="SERVER[:PORT] that a restore fills; repeat.")
 @click.option(
@@ -68,13 +71,13 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.option(
     "--piece", default=65_536, show_default=True, type=count(1, 1 << 30), help="Bytes of a piece, without --model."
 )
-@click.option("--pieces", default=64, show_default=True, type=click.IntRange(1), help="Pieces, without --model.")
+@click.option("--pieces", default=64, show_default=True, type=count(1, 1 << 30), help="Pieces, without --model.")
 @click.option("--max-bytes", default=64 << 20, show_default=True, type=count(1, 1 << 40), help="Most memory a flow may hold on each end.")  # noqa: E501  # fmt: skip
 @click.option("--qps", default=4, show_default=True, type=click.IntRange(1, 1024))
 @click.option(
     "--depth", default=64, show_default=True, type=click.IntRange(2, 8192), help="Requests outstanding per QP."
 )
-@click.option("--repeats", default=20, show_default=True, type=click.IntRange(1), help="Measured transfers per flow.")
+@click.option("--repeats", default=20, show_default=True, type=count(1, 1_000_000), help="Measured transfers per flow.")
 @click.option("--duration", default=0.0, type=Finite(0, 86_400), help="Measure at least this many seconds.")
 @click.option("--timeout-exponent", type=click.IntRange(8, 20), help="QP timeout: 4.096 us x 2^N  [14]")
 @click.option(
@@ -105,8 +108,14 @@ def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str,
     if asked["scenario"] == "link-lost" and not asked.pop("allow_disruption"):
         raise click.UsageError("--scenario link-lost takes a link down: add --allow-disruption")
     asked.pop("allow_disruption", None)
+    if lab and (hosts or ssh_user):
+        raise click.UsageError("one way to reach servers is enough: --lab, or --hosts or --ssh-user")
+    if hosts and ssh_user:
+        raise click.UsageError("--hosts says whom to log in as (`username`): leave --ssh-user out")
     planned = plan_site(site)
     print_problems(planned.problems)
+    if not lab and not hosts:
+        _say_where(planned.plan)
     places = lab_places(lab, planned.plan) if lab else ssh_places(planned.plan, ssh_user, hosts)
     results, note = run(planned.plan, places, asked, lambda text: click.echo(text, err=True))
     click.echo(f"workload: {note}", err=True)
@@ -115,6 +124,16 @@ def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str,
     else:
         click.echo(as_text(results))
     return exit_code({result.state.value for result in results})
+
+
+def _say_where(plan: Plan) -> None:
+    from validators.rdma.endpoints import endpoints
+    from validators.rdma.places import management
+
+    first = next((end.server for end in endpoints(plan)), "")
+    such = f", such as {first} at {management(plan, first)}" if first else ""
+    text = f"no --lab and no --hosts: servers of the real site are asked over SSH at the plan's addresses{such}"
+    click.echo(text, err=True)
 
 
 def exit_code(states: set[str]) -> int:

@@ -27,7 +27,8 @@ def open_device(name: str, spec: OpenSpec) -> tuple[str, Device]:
             return candidate, _load(candidate).open(spec)
         except BackendMissingError as error:
             reasons.append(f"{candidate}: {error}")
-    raise BackendMissingError("; ".join(reasons) + "; --backend tcp runs the same transfers without RDMA")
+    fix = "install pyverbs of rdma-core there (Debian: python3-pyverbs); --backend tcp runs the same without RDMA"
+    raise BackendMissingError("; ".join([*reasons, fix]))
 
 
 def _load(name: str) -> Backend:
