@@ -53,16 +53,20 @@ class Row:
     serve: dict[str, Any]
 
 
-def run_round(flows: Sequence[Flow], ask: Ask, places: Places) -> list[Row]:
-    """Run flows at the same time. A host that cannot be reached becomes an error row, it does not stop the others."""
-    meetings = [f"/tmp/kvfabric-{uuid.uuid4().hex}" if len(flows) > 1 else "" for _ in flows]  # noqa: S108 - own name
+def run_round(flows: Sequence[Flow], ask: Ask, places: Places, together: bool = True) -> list[Row]:
+    """Run flows at the same time. A host that cannot be reached becomes an error row, it does not stop the others.
+
+    `together` gives all of them one start; without it each starts as soon as it is ready.
+    """
+    meet = together and len(flows) > 1 and ask.scenario == "transfer"
+    meetings = [f"/tmp/kvfabric-{uuid.uuid4().hex}" if meet else "" for _ in flows]  # noqa: S108 - own name
     with ThreadPoolExecutor(max_workers=2 * len(flows)) as pool:
         running = [
             _start(pool, number, flow, ask, places, meeting)
             for number, (flow, meeting) in enumerate(zip(flows, meetings, strict=True))
         ]
         try:
-            if len(flows) > 1 and ask.scenario == "transfer":
+            if meet:
                 started = [
                     Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
                     for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)

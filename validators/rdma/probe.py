@@ -62,39 +62,61 @@ def collect(
         ask = replace(ask, repeats=max(passes(question, ask, flow, rounds[0]) for flow in rounds[0]), duration_s=0.0)
     found: list[dict[str, Any]] = []
     classes = classes_of(plan, question, rounds[0][0].reader.fabric)
-    for name in classes:
-        for number, flows in enumerate(rounds, start=1):
-            say(f"round {number} of {len(rounds)}: {len(flows)} flows, class {name}, {ask.scenario} {ask.verb}")
-            want = wanted(plan, flows[0].reader.fabric, name)
-            patient = {} if places.physical or ask.scenario not in _UNBROKEN else _VIRTUAL_SETTINGS
-            settings = {"mtu": want.mtu, "traffic_class": want.traffic_class, **patient, **ask.settings}
-            patience_s = ask.deadline_s * (1 if places.physical else _VIRTUAL_PATIENCE)
-            own = replace(ask, settings=settings, identity=_identity(ask), deadline_s=patience_s)
-            rows, seen = _counted_round(plan, flows, own, places, counters)
-            found.append({"class": name, "rows": [_stored(row) for row in rows], "counters": seen})
+    why_not = _why_not_counted(plan, rounds, ask, counters)
+    watched = [] if why_not else stations_of(plan, [flow for flows in rounds for flow in flows], places, ask.backend)
+    # a pair of a matrix is measured by itself; in a lab a common start costs more than the transfer
+    together = question.kind != "matrix" or places.physical
+    with counting(watched, places, plan.fabrics[rounds[0][0].reader.fabric].qos) as problems:
+        for name in classes:
+            for number, flows in enumerate(rounds, start=1):
+                say(f"round {number} of {len(rounds)}: {len(flows)} flows, class {name}, {ask.scenario} {ask.verb}")
+                own = _own_ask(plan, flows, name, ask, places)
+                rows, seen = _counted_round(plan, flows, own, places, why_not, problems, together)
+                found.append({"class": name, "rows": [_stored(row) for row in rows], "counters": seen})
     return {"question": asdict(question), "ask": asdict(ask), "physical": places.physical, "rounds": found}
 
 
+def _own_ask(plan: Plan, flows: list[Flow], class_name: str, ask: Ask, places: Places) -> Ask:
+    """Return what the flows of a round are asked: with the settings that the plan wants for the class."""
+    want = wanted(plan, flows[0].reader.fabric, class_name)
+    patient = {} if places.physical or ask.scenario not in _UNBROKEN else _VIRTUAL_SETTINGS
+    settings = {"mtu": want.mtu, "traffic_class": want.traffic_class, **patient, **ask.settings}
+    patience_s = ask.deadline_s * (1 if places.physical else _VIRTUAL_PATIENCE)
+    return replace(ask, settings=settings, identity=_identity(ask), deadline_s=patience_s)
+
+
+def _why_not_counted(plan: Plan, rounds: list[list[Flow]], ask: Ask, counters: bool) -> str:
+    """Return why counters are not read, empty when they are."""
+    if not counters:
+        return "counters were not asked for"
+    if ask.scenario != "transfer" or plan.fabrics[rounds[0][0].reader.fabric].qos is None:
+        return f"a scenario like {ask.scenario} breaks things"
+    return ""
+
+
 def _counted_round(
-    plan: Plan, flows: list[Flow], ask: Ask, places: Places, counters: bool
+    plan: Plan,
+    flows: list[Flow],
+    ask: Ask,
+    places: Places,
+    why_not: str,
+    problems: list[str],
+    together: bool,
 ) -> tuple[list[Row], dict[str, Any]]:
     """Run a round between two samples of every counter on its way; scenarios that break things are not counted."""
-    qos = plan.fabrics[flows[0].reader.fabric].qos
-    if not counters or qos is None or ask.scenario != "transfer":
-        why = "counters were not asked for" if not counters else f"a scenario like {ask.scenario} breaks things"
-        return run_round(flows, ask, places), {"skipped": f"not read: {why}"}
+    if why_not:
+        return run_round(flows, ask, places, together), {"skipped": f"not read: {why_not}"}
     stations = stations_of(plan, flows, places, ask.backend)
     asked = {station.device for station in stations}
     left_out = dict.fromkeys(ports_of(plan, flows), "its counters are not read: not in reach, or a NIC of a TCP run")
-    with counting(stations, places, qos) as problems:
-        sampler = Sampler(stations, places, _INTERVAL_S if places.physical else _VIRTUAL_INTERVAL_S)
-        sampler.start()
-        try:
-            rows = run_round(flows, ask, places)
-        except BaseException:
-            sampler.end()
-            raise
-        samples = sampler.stop()
+    sampler = Sampler(stations, places, _INTERVAL_S if places.physical else _VIRTUAL_INTERVAL_S)
+    sampler.start()
+    try:
+        rows = run_round(flows, ask, places, together)
+    except BaseException:
+        sampler.end()
+        raise
+    samples = sampler.stop()
     seen = {
         "stations": [asdict(station) for station in stations],
         "left_out": {device: why for device, why in left_out.items() if device not in asked},

@@ -43,9 +43,9 @@ def stations_of(plan: Plan, flows: Sequence[Flow], places: Places, backend: str)
 
 
 @contextmanager
-def counting(stations: Sequence[Station], places: Places, qos: Qos) -> Iterator[list[str]]:
+def counting(stations: Sequence[Station], places: Places, qos: Qos | None) -> Iterator[list[str]]:
     """Put counting tables on virtual stations, and take them away whatever happens. Yields what went wrong."""
-    classes = {c.priority: c.dscp for c in qos.classes}
+    classes = {c.priority: c.dscp for c in qos.classes} if qos else {}
     virtual = [station for station in stations if station.virtual]
     problems: list[str] = []
     try:

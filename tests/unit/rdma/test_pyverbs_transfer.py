@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from validators.rdma.host.backend import Piece
+from validators.rdma.host.backend import Piece, QpSettings
 from validators.rdma.host.pyverbs_transfer import PyverbsTransfer
 
 pytestmark = pytest.mark.unit
@@ -52,7 +52,7 @@ class Pair:
         self.ready.append(last.wr_id)
 
 
-def transfer(pieces: list[Piece], verb: str = "read") -> Any:
+def transfer(pieces: list[Piece], most_prebuilt: int) -> Any:
     ready: list[int] = []
 
     def poll() -> list[tuple[int, str]]:
@@ -62,9 +62,10 @@ def transfer(pieces: list[Piece], verb: str = "read") -> Any:
 
     e = SimpleNamespace(IBV_WR_RDMA_READ="READ", IBV_WR_RDMA_WRITE="WRITE", IBV_SEND_SIGNALED=2)
     device = SimpleNamespace(m={"e": e, "wr": SimpleNamespace(SGE=Element, SendWR=Request)})
-    connection = SimpleNamespace(device=device, qps=[Pair(ready), Pair(ready)], depth=8, poll=poll)
+    settings = QpSettings(most_prebuilt=most_prebuilt)
+    connection = SimpleNamespace(device=device, qps=[Pair(ready), Pair(ready)], depth=8, poll=poll, settings=settings)
     region = SimpleNamespace(address=HERE, local_key=6)
-    return PyverbsTransfer(connection, verb, pieces, region, {"address": THERE, "key": 77})
+    return PyverbsTransfer(connection, "read", pieces, region, {"address": THERE, "key": 77})
 
 
 def moved(prepared: Any) -> list[tuple[int, int, int]]:
@@ -76,11 +77,10 @@ def moved(prepared: Any) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("prebuilt", [1_000, 10])
 @pytest.mark.parametrize("count", [40, 41, 8, 3])
-def test_every_piece_moves_once_in_every_run_also_where_requests_are_rewritten(monkeypatch, prebuilt, count) -> None:
-    monkeypatch.setattr("validators.rdma.host.verbs.MOST_PREBUILT", prebuilt)
+def test_every_piece_moves_once_in_every_run_also_where_requests_are_rewritten(prebuilt, count) -> None:
     # scattered at the far end, and of two sizes, as a model with other layers at its end has them
     pieces = [Piece(64 * n, 64 * (7 * n % count), 64 if n < 25 else 128) for n in range(count)]
-    prepared = transfer(pieces)
+    prepared = transfer(pieces, prebuilt)
     wanted = sorted((HERE + p.local, THERE + p.remote, p.size) for p in pieces)
     for _ in range(3):
         assert moved(prepared) == wanted
@@ -88,11 +88,10 @@ def test_every_piece_moves_once_in_every_run_also_where_requests_are_rewritten(m
     prepared.close()
 
 
-def test_requests_that_are_kept_are_freed_and_those_that_borrow_are_left(monkeypatch) -> None:
+def test_requests_that_are_kept_are_freed_and_those_that_borrow_are_left() -> None:
     for prebuilt, freed in ((100, 40), (10, 0)):
         Request.closed = 0
-        monkeypatch.setattr("validators.rdma.host.verbs.MOST_PREBUILT", prebuilt)
-        prepared = transfer([Piece(64 * n, 64 * n, 64) for n in range(40)])
+        prepared = transfer([Piece(64 * n, 64 * n, 64) for n in range(40)], prebuilt)
         prepared.run(5.0)
         prepared.close()
         assert Request.closed == freed

@@ -180,8 +180,8 @@ def test_a_transfer_is_posted_in_chains_whose_last_request_alone_completes(ready
     prepared.close()
 
 
-def test_long_transfers_are_built_while_they_run(ready, monkeypatch) -> None:
-    monkeypatch.setattr("validators.rdma.host.verbs.MOST_PREBUILT", 10)
+def test_long_transfers_are_built_while_they_run(ready) -> None:
+    ready.connection.settings = QpSettings(most_prebuilt=10)
     pieces = [Piece(0, 64 * n, 64) for n in range(100)]
     prepared = ready.connection.prepare("read", pieces, ready.region, {"address": 0, "key": 77})
     assert prepared.built == []

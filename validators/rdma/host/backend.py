@@ -58,6 +58,7 @@ class QpSettings:
     """What a queue pair is asked to use. MTU in bytes; `timeout` is the exponent of 4.096 us x 2^timeout.
 
     `retry_cnt` 7 means for ever on Soft-RoCE, so that a dead peer is never seen there: the default is 6.
+    Work requests of up to `most_prebuilt` pieces are kept built; those of a longer transfer are rewritten as it runs.
     `traffic_class` is DSCP x 4 + ECN bits. A device may allow fewer outstanding reads or a smaller MTU; what is in
     force is read back and compared.
     """
@@ -70,6 +71,7 @@ class QpSettings:
     retry_cnt: int = 6
     rnr_retry: int = 7
     min_rnr_timer: int = 12
+    most_prebuilt: int = 65_536
 
     @property
     def detection_s(self) -> float:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 LONGEST_CHAIN = 32
-MOST_PREBUILT = 65_536
-"""Work requests that are kept built at once; longer transfers rewrite a ring of them."""
 _SPINS_BEFORE_YIELD = 100
 """Empty polls without any system call, not even for the time: that is what the latency of a small READ is made of."""
 _YIELDS_PER_LOOK = 8

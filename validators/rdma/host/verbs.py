@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host.backend import DeviceError, Piece, QpSettings, TransferError
-from validators.rdma.host.chains import MOST_PREBUILT, chain_length, chain_slices, run_window
+from validators.rdma.host.chains import chain_length, chain_slices, run_window
 from validators.rdma.host.tracked import TrackedDevice
 
 if TYPE_CHECKING:
@@ -182,7 +182,8 @@ class VerbsTransfer:
         self.length = chain_length(len(pieces), len(connection.qps), connection.depth)
         self.slices = chain_slices(len(pieces), self.length)
         self.stride = len(connection.qps) * max(1, connection.depth // self.length)
-        self.ring = len(self.slices) if len(pieces) <= MOST_PREBUILT else min(self.stride, len(self.slices))
+        fits = len(pieces) <= connection.settings.most_prebuilt
+        self.ring = len(self.slices) if fits else min(self.stride, len(self.slices))
         self.reused = self.ring < len(self.slices)
 
     def poster(self) -> Callable[[int], None]:
