@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fabric.gateway.targets import default_route_target
-from fabric.plan import FABRIC_LINK, GATEWAY_LINK, SERVER_LINK
+from fabric.plan import FABRIC_LINK, GATEWAY_LINK, LEAF_KINDS, SERVER_LINK, SPINE
 from fabric.render.text_templates import template
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Session:
     unnumbered: bool
     asn: int
     group: str
+    device: str
     text: str
 
 
@@ -163,8 +164,26 @@ def sessions(plan: Plan, switch: Switch) -> tuple[Session, ...]:
         else:
             continue
         name = far.address.partition("/")[0] or link.end(switch.name).interface
-        found.append(Session(name, not far.address, asn, group, f"{far.device} {far.port}"))
+        found.append(Session(name, not far.address, asn, group, far.device, f"{far.device} {far.port}"))
     return tuple(found)
+
+
+def gateway_ways(plan: Plan, switch: Switch) -> tuple[Session, ...]:
+    """The sessions of a spine to the leaf whose way to the gateways it prefers, so that each way is told by some spine.
+
+    A leaf that loses its link to a gateway must know the way over the other leaf already: without one it would send
+    what that gateway knows to the standby, which resets it. A spine tells one path, and never to the leaf it came from.
+    """
+    leaves = [
+        leaf.name
+        for leaf in plan.switches_of(switch.fabric, *LEAF_KINDS)
+        if any(link.kind == GATEWAY_LINK for link in plan.links_of.get(leaf.name, ()))
+    ]
+    if switch.kind != SPINE or len(leaves) < 2:
+        return ()
+    number = [spine.name for spine in plan.switches_of(switch.fabric, SPINE)].index(switch.name)
+    leaf = leaves[number % len(leaves)]
+    return tuple(session for session in sessions(plan, switch) if session.device == leaf)
 
 
 def routing_text(plan: Plan, switch: Switch, *, fpm: bool) -> str:
@@ -178,6 +197,8 @@ def routing_text(plan: Plan, switch: Switch, *, fpm: bool) -> str:
         sessions=around,
         groups=[group for group in ("FABRIC", "GATEWAYS") if any(s.group == group for s in around)],
         gateway_asns=sorted({s.asn for s in around if s.group == "GATEWAYS"}),
+        ways=gateway_ways(plan, switch),
+        all_gateway_asns=sorted({gateway.asn for gateway in plan.gateways.values()}),
         ranks=[(r, f"{_RANK_COMMUNITY}:{r}", _BEST_PREFERENCE - r) for r in range(max(_RANKS, ranks))],
         vrfs=site_view(plan).tenant_vrfs(switch),
         max_paths=max(fabric.max_paths, len(around)),

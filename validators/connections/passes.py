@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from validators.failover.flows import FlowsSpec
     from validators.failover.observed import FlowsSeen
 
+_OPEN_S = 5.0
+
 
 def idle_pass(initiator: AgentProcess, responder: AgentProcess, spec: IdleSpec, *, port: str = "p") -> list[IdleRow]:
     """Run one idle pass and return its rows; it takes as long as the oldest flow and a little more."""
@@ -98,14 +100,15 @@ def flows_during(
 def begin_flows(
     initiator: AgentProcess, responder: AgentProcess, spec: FlowsSpec, *, inside: str, outside: str, name: str
 ) -> None:
-    """Open the long flows and see that they all talk; those that do not after ten tries are left to the judge."""
+    """Open the long flows and see that they all talk; those that do not after `_OPEN_S` are left to the judge."""
     responder.call("role", name=name, port=outside, kind="flows-responder", spec=asdict(spec))
     initiator.call("role", name=name, port=inside, kind="flows-initiator", spec=asdict(spec))
     initiator.call("role_do", name=name, what="start")
-    for _ in range(10):
-        time.sleep(0.1)
-        if not initiator.call("role_do", name=name, what="retry")["unanswered"]:
-            return
+    deadline = time.monotonic() + _OPEN_S
+    pause_s = 0.1
+    while initiator.call("role_do", name=name, what="retry")["unanswered"] and time.monotonic() < deadline:
+        time.sleep(pause_s)
+        pause_s = min(1.0, 1.5 * pause_s)  # the first packets of a path may wait for ARP, or for a CPU
 
 
 def end_flows(

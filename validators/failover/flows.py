@@ -91,7 +91,7 @@ class _Side:
         self.number = np.zeros(spec.total, np.uint32)
         self.next_send = np.full(spec.long, np.inf)
         self.sent_at = np.zeros(spec.long)
-        self.send_gaps = np.zeros(1000, np.int64)  # histogram, bins of 0.1 ms
+        self.send_gaps = np.zeros(5000, np.int32)  # histogram, bins of 0.1 ms; the last one is open
         self.frozen_ns = 0
 
     def freeze(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class _Side:
         flows = np.flatnonzero(self.next_send <= now)
         if len(flows):
             gaps = now - self.sent_at[flows][self.sent_at[flows] > 0]
-            np.add.at(self.send_gaps, np.minimum(gaps * 10_000, 999).astype(np.int64), 1)
+            np.add.at(self.send_gaps, np.minimum(gaps * 10_000, len(self.send_gaps) - 1).astype(np.int64), 1)
             self.sent_at[flows] = now
             # keep each flow's own phase, so that frames stay spread over the interval when a round was late
             missed = np.floor((now - self.next_send[flows]) / self.spec.interval_s)

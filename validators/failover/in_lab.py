@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fabric.plan import SPINE
 from fabric.problem import CouldNotRunError, InputError, Problem
 from validators.connections.in_lab import quiet
 from validators.connections.lab_stand import Stand
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 BFD_MS = 900.0  # 300 ms x 3, on every session
 _ROUTING_MS = 2100.0  # a lab has one CPU for all its routers
+_PAUSE_MS = 450.0  # half of BFD's patience
 _LEASE_S = 300.0
 
 
@@ -131,10 +133,9 @@ class _Failover:
     event_ns: int = 0
 
     def run(self) -> list[Result]:
-        target = self._target()
-        if not target:
-            text = f"{self.gateway} has one inside link only: its loss is the loss of the gateway"
-            return [Result(CHECK, f"{self.gateway} {self.case.name}", State.SKIPPED, text)]
+        target, why = self._target()
+        if why:
+            return [Result(CHECK, f"{self.gateway} {self.case.name}", State.SKIPPED, why)]
         lost = self._watch("lost", lambda: self._cut(target), after_s=self.within_ms / 1000 + 1)
         try:
             back = self._watch("back", lambda: self._heal(target), after_s=2.0)
@@ -142,12 +143,22 @@ class _Failover:
             mend(self.lab, target)
         return [*lost, *back]
 
-    def _target(self) -> str:
+    def _target(self) -> tuple[str, str]:
+        """Return what the lab is to break, and why it cannot be asked for here; one of them is empty."""
         if self.case.name != "link":
-            return self.gateway
+            return self.gateway, ""
         inside = set(self.plan.gateways[self.gateway].uplinks)
-        links = [link.id for link in self.lab.lab.links if link.id in inside]
-        return links[0] if len(links) > 1 else ""
+        links = [link for link in self.lab.lab.links if link.id in inside]
+        if len(links) < 2:
+            return "", f"{self.gateway} has one inside link only: its loss is the loss of the gateway"
+        leaves = {self.plan.links[link.id].far(self.gateway).device for link in links}
+        spines = [s.name for s in self.plan.switches.values() if s.kind == SPINE and self.lab.lab.has(s.name)]
+        if len(spines) < 2 and not leaves <= set(spines):
+            return (
+                "",
+                "one spine tells a leaf one way to a gateway: with the link to it flows are lost until routes settle",
+            )
+        return links[0].id, ""
 
     def _cut(self, target: str) -> None:
         self.lab.call("cut", target=target, how=self.case.how, seconds=_LEASE_S)

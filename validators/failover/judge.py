@@ -9,7 +9,7 @@ never went through the gateway that failed, or the gateways share state that nob
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from validators.results import Measurement, Result, State, combine
@@ -49,14 +49,21 @@ def judge(
     declared: Declared,
     *,
     finest_ms: float = 10.0,
+    longest_pause_ms: float = 1000.0,
     labels: Mapping[str, str] | None = None,
 ) -> Result:
-    """Return one result with parts: the measurement itself, long flows, where they were re-made, new connections."""
+    """Return one result with parts: the measurement itself, long flows, where they were re-made, new connections.
+
+    What fails is unknown when a tester's host stood still for longer than `longest_pause_ms`: whatever it then missed
+    or sent late would be held against the gateway.
+    """
     marks = {**(labels or {}), "mode": declared.mode}
     parts = [_quality(subject, seen, finest_ms), _long_flows(subject, seen, declared)]
     if not declared.survives:
         parts.append(_re_made(subject, seen, declared))
     parts.append(_new_connections(subject, seen, declared))
+    if seen.pause_ms > longest_pause_ms:
+        parts = [_held_up(part, seen.pause_ms) for part in parts]
     state = combine(part.state for part in parts)
     text = "; ".join(part.text for part in parts if part.state is state)
     figures = tuple(figure for part in parts for figure in part.measurements)
@@ -69,12 +76,20 @@ def judge(
     )
 
 
+def _held_up(part: Result, pause_ms: float) -> Result:
+    if part.state not in (State.FAIL, State.ERROR):
+        return part
+    text = f"{part.text}; tester-limited: a tester's host did not let it run for {pause_ms:.0f} ms"
+    return replace(part, state=State.UNKNOWN, text=text)
+
+
 def _quality(subject: str, seen: FlowsSeen, finest_ms: float) -> Result:
     """Say whether the measurement is good enough to judge by."""
-    figure = Measurement(
-        "failover resolution", seen.resolution_ms, "ms", max(1, len(seen.slots)), tool="p99 of send intervals"
-    )
-    figures = (figure,) if math.isfinite(seen.resolution_ms) else ()
+    trials = max(1, len(seen.slots))
+    figures: tuple[Measurement, ...] = ()
+    if math.isfinite(seen.resolution_ms):
+        tool = "p99 of send intervals"
+        figures = (Measurement("failover resolution", seen.resolution_ms, "ms", trials, tool=tool),)
     name = f"{subject}: measurement"
     if not seen.slots:
         return Result(CHECK, name, State.ERROR, f"none of {seen.never_opened} flows opened before the event")
@@ -86,7 +101,8 @@ def _quality(subject: str, seen: FlowsSeen, finest_ms: float) -> Result:
     if troubles:
         return Result(CHECK, name, State.ERROR, "; ".join(troubles), measurements=figures)
     if seen.resolution_ms > finest_ms:
-        text = f"tester-limited: {seen.resolution_ms:g} ms between frames of a flow, {finest_ms:g} ms wanted"
+        wide = f"{seen.resolution_ms:g} ms" if figures else "half a second and more"
+        text = f"tester-limited: {wide} between frames of a flow, {finest_ms:g} ms wanted"
         return Result(CHECK, name, State.UNKNOWN, text, measurements=figures)
     return Result(
         CHECK, name, State.PASS, f"{len(seen.slots)} flows to {seen.resolution_ms:g} ms", measurements=figures

@@ -65,7 +65,8 @@ class FlowsSeen:
     """All connections of one mode, the canaries and how fine the measurement was.
 
     `resolution_ms` is the time between two frames of a flow as really sent (99th percentile, the slower side).
-    `new_silence` is the longest stretch of time without an answered canary.
+    `new_silence` is the longest stretch of time without an answered canary. `pause_ms` is the longest time for which a
+    tester's host did not let it run.
     """
 
     slots: tuple[SlotSeen, ...]
@@ -76,6 +77,7 @@ class FlowsSeen:
     canaries_answered: int
     new_silence: Silence | None
     canaries: tuple[CanarySeen, ...] = ()
+    pause_ms: float = 0.0
 
 
 def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> FlowsSeen:
@@ -96,6 +98,7 @@ def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[s
         int(((opened > 0) & (answered > 0)).sum()),
         _canary_silence(opened, answered),
         _canaries(opened, answered, responder["src"][spec.long :]),
+        1000 * max(side.get("pause_s", 0.0) for side in (initiator, responder)),
     )
 
 
@@ -134,11 +137,15 @@ def _silence(gaps: Mapping[str, Any], flow: int, spec: FlowsSpec) -> Silence:
 
 
 def _send_gap_ms(histogram: Any) -> float:
-    """Return the 99th percentile of a histogram with bins of 0.1 ms; infinite when nothing was sent twice."""
+    """Return the 99th percentile of a histogram with bins of 0.1 ms.
+
+    Infinite when nothing was sent twice, and when it lies in the last bin, which has no upper end.
+    """
     total = np.cumsum(histogram)
-    if not total[-1]:
+    at = int(np.searchsorted(total, 0.99 * total[-1]))
+    if not total[-1] or at == len(total) - 1:
         return float("inf")
-    return round((int(np.searchsorted(total, 0.99 * total[-1])) + 1) / 10, 1)
+    return round((at + 1) / 10, 1)
 
 
 def _canary_silence(opened: Any, answered: Any) -> Silence | None:

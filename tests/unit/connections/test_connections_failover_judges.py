@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ LIVED = SlotSeen(0, BACK, BACK, False, False, "203.0.113.1", "", None)
 DIED = SlotSeen(0, GONE, GONE, False, True, "203.0.113.1", "203.0.113.9", 450.0)
 STATIC = judge.Declared("static", 1000.0)
 MASQUERADE = judge.Declared("masquerade", 1000.0, frozenset({"203.0.113.1"}), frozenset({"203.0.113.9"}))
+# one of several links is lost: the gateway and what it knows are still there
+KEPT = judge.Declared("masquerade", 1000.0, state_kept=True)
 
 
 def _seen(*slots: SlotSeen, **change: Any) -> FlowsSeen:
@@ -43,7 +46,13 @@ def _seen(*slots: SlotSeen, **change: Any) -> FlowsSeen:
         (STATIC, _seen(LIVED, new_silence=Silence(1, 2, 5000.0)), State.FAIL),
         (STATIC, _seen(LIVED, new_silence=None), State.ERROR),
         (STATIC, _seen(LIVED, tester_drops=3), State.ERROR),
+        (STATIC, _seen(LIVED, tester_drops=3, pause_ms=1500.0), State.UNKNOWN),
+        (STATIC, _seen(LIVED, DIED, pause_ms=1500.0), State.UNKNOWN),
+        (STATIC, _seen(LIVED, pause_ms=1500.0), State.PASS),
+        (KEPT, _seen(LIVED), State.PASS),
+        (KEPT, _seen(LIVED, DIED), State.FAIL),
         (STATIC, _seen(LIVED, resolution_ms=50.0), State.UNKNOWN),
+        (STATIC, _seen(LIVED, resolution_ms=float("inf")), State.UNKNOWN),
         (STATIC, _seen(), State.ERROR),
         (MASQUERADE, _seen(DIED), State.PASS),
         (MASQUERADE, _seen(LIVED), State.FAIL),
@@ -54,6 +63,7 @@ def _seen(*slots: SlotSeen, **change: Any) -> FlowsSeen:
 def test_failover(declared: judge.Declared, seen: FlowsSeen, state: State) -> None:
     result = judge.judge("gw", seen, declared)
     assert result.state is state, result.text
+    json.dumps(asdict(result), allow_nan=False)
 
 
 OPEN = drain.OpenFlow("f", "gw-1", None)

@@ -223,3 +223,16 @@ def test_tunnelled_flows_are_spread(lab: Plan) -> None:
     for vrf in lab.switches["leaf-01"].vrfs:
         assert f'"Vlan{lab.tenant_of_vrf[vrf].vlan}"' in text
     assert "meta mark 0 meta mark set 0x100" in text
+
+
+def test_each_spine_prefers_another_leafs_way_to_the_gateways(lab: Plan) -> None:
+    """A leaf that loses its gateway link already knows the other leaf's way; else the standby would reset its flows."""
+    preferred = {}
+    for spine in ("spine-01", "spine-02"):
+        text = lines(frr.render(lab, spine)["frr.conf"])
+        assert "neighbor FABRIC addpath-tx-all-paths" in text
+        (port,) = [line.split()[1] for line in text if line.endswith("route-map GATEWAY-WAY in")]
+        preferred[spine] = lab.link_at[spine, port].far(spine).device
+    assert preferred == {"spine-01": "leaf-01", "spine-02": "leaf-02"}
+    for leaf in ("leaf-01", "leaf-02"):
+        assert "GATEWAY-WAY" not in frr.render(lab, leaf)["frr.conf"]
