@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from fabric.analysis.frr_words import strays
 from fabric.analysis.rendered import CONFIG_DB, FRR_CONF, NETWORK_SH, NFTABLES
 from fabric.analysis.rule import Rule
 
@@ -83,6 +84,24 @@ class Hostnames(Rule):
                 yield self.finding(
                     device, f"hostname is '{conf.hostname}'", device=device, file=FRR_CONF, line=conf.hostname_line
                 )
+
+
+class Statements(Rule):
+    """Every line of frr.conf begins with a statement that FRR has where the line stands.
+
+    Why: FRR refuses the file for half a paste or a note without `!`, or leaves the line out; a reader of the plan takes
+        it for configuration.
+    Fix: remove the line, or put `!` before it; `check --external` asks vtysh about the rest of each line.
+    Source: the FRR manual.
+    """
+
+    id = "files.statements"
+    file = FRR_CONF
+
+    def check(self) -> Iterator[Problem]:
+        for device in self.facts.routers:
+            for line, text in strays(self.rendered.text(device, FRR_CONF)):
+                yield self.finding(device, text, device=device, line=line)
 
 
 class NameLengths(Rule):

@@ -72,6 +72,38 @@ def test_unreadable_config_db_is_a_finding(text: str) -> None:
     assert any(p.subject.startswith("leaf-01") for p in found)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("garbage here", "is no statement of FRR at the top of a file"),
+        ("<<<<<<< HEAD", "is no statement of FRR at the top of a file"),
+        ("neighbor FABRIC peer-group", "is no statement of FRR at the top of a file"),
+        (" vni 5", "is indented, and no section is open above it"),
+        ("route-map X permit 10\n mach ip address 1", "is no statement of FRR in a route-map"),
+        ("vrf Vrf-x\n networks", "is no statement of FRR in a vrf"),
+        ("bfd\n profile x\n  recieve-interval 300", "is no statement of FRR in bfd"),
+        ("router bgp 65101\n maximum 64", "is no statement of FRR in router bgp"),
+        ("router bgp 65101\n address-family ipv4 unicast\n  activate", "is no statement of FRR in an address family"),
+    ],
+)
+def test_a_stray_line_of_frr_conf_is_found_with_its_line(line: str, said: str) -> None:
+    files = {device: dict(names) for device, names in FILES[0].items()}
+    lines = files["leaf-01"]["frr.conf"].splitlines()
+    at = lines.index("log syslog informational")
+    files["leaf-01"]["frr.conf"] = "\n".join([*lines[:at], line, *lines[at:]])
+    (found,) = run_rules(PLAN, Rendered(files), ["files.statements"])
+    assert said in found.text
+    assert (found.line, found.file) == (at + 1 + line.count("\n"), "leaf-01/frr.conf")
+    assert found.fix
+
+
+def test_statements_of_other_daemons_and_notes_are_no_strays() -> None:
+    more = "! a note\n# another\nrouter ospf\n area 0 authentication\nexit\nkey chain x\n key 1\n  key-string a\nip forwarding\n"
+    files = {device: dict(names) for device, names in FILES[0].items()}
+    files["leaf-01"]["frr.conf"] = more + files["leaf-01"]["frr.conf"]
+    assert run_rules(PLAN, Rendered(files), ["files.statements"]) == []
+
+
 def test_a_folder_of_files_gives_the_same_as_memory(tmp_path: Any) -> None:
     from fabric.analysis.check import check_site
     from fabric.render.writer import write_tree

@@ -90,6 +90,7 @@ IN_TEXT: dict[str, tuple[str, str, str, str]] = {
     "bgp.policy": (LEAF, FRR, " no bgp ebgp-requires-policy\n", ""),
     "bgp.multipath-relax": (LEAF, FRR, " bgp bestpath as-path multipath-relax\n", ""),
     "files.present": (LEAF, FRR, "", ""),
+    "files.statements": (LEAF, FRR, "log syslog informational", "see ticket 4711"),
     "files.readable": (LEAF, DB, '"PORT": {', '"PORT": [{'),
     "gateway.announced": (GATEWAY, FRR, "  network 203.0.113.20/32\n", ""),
     "gateway.default-routes": (LEAF, FRR, "local-preference 209", "local-preference 210"),
