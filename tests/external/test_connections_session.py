@@ -44,7 +44,7 @@ def around() -> Iterator[Around]:
     with Rig(TIMERS, gateways=2) as rig:
         rig.give_addresses({"inside": ("10.1.0.10", INSIDE_HOP), "outside": ("198.18.1.1", OUTSIDE_HOP)})
         host = CommandHost(rig.prefix(rig.inside), sys.executable)
-        with Service(host, "10.1.0.10", 8443) as service:
+        with Service([(host, "10.1.0.10", 8443)]) as service:
             yield Around(rig, service)
 
 

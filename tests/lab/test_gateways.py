@@ -102,6 +102,7 @@ def test_a_drain_cuts_nothing(lab: Running, plan: Plan) -> None:
 
 
 def test_sessions_outlive_what_happens_to_their_connections(lab: Running, plan: Plan) -> None:
-    results = run_session(plan, lab, tenant="acme", exposure="forward", cases=["worker", "tool"])
+    results = run_session(plan, lab, tenant="acme", exposure="forward", cases=["worker", "tool", "gateway"])
     assert not _failed(results)
-    assert [result.labels["case"] for result in results] == ["worker", "tool"]
+    assert [result.labels["case"] for result in results] == ["worker", "tool", "gateway"]
+    assert {result.labels["front"] for result in results} == {"VIP 192.0.2.1:443"}

@@ -50,43 +50,40 @@ class Part:
         self._pipe.kill()
 
 
-class Service:
-    """The streaming service: one store and several workers that share the private end of the VIP."""
+Seat = tuple["Host", str, int]
 
-    def __init__(
-        self,
-        host: Host,
-        address: str,
-        port: int,
-        *,
-        workers: int = 2,
-        store_port: int = 9400,
-    ) -> None:
-        """Start store and workers on a host at `address`, which must be one of its kernel's."""
-        self.workers: list[Part] = []
+
+class Service:
+    """The streaming service: one store, and several workers at each private end of the VIP."""
+
+    def __init__(self, seats: Sequence[Seat], *, workers: int = 2, store_port: int = 9400) -> None:
+        """Start the store at the first seat and `workers` at each: host, an address of its kernel, port."""
+        host, address, _ = seats[0]
+        self.workers: list[tuple[Seat, Part]] = []
         self._host, self._store = host, [address, str(store_port)]
-        self._worker = [address, str(port), *self._store]
         self.store = Part(host, "session.store", self._store)
         try:
             self.store.first()
-            for _ in range(workers):
-                self.hire()
+            for seat in seats:
+                for _ in range(workers):
+                    self.hire(seat)
         except BaseException:
             self.close()
             raise
 
-    def hire(self) -> None:
-        """Start one more worker."""
-        worker = Part(self._host, "session.worker", self._worker)
-        self.workers.append(worker)
+    def hire(self, seat: Seat) -> None:
+        """Start one more worker at a seat."""
+        host, address, port = seat
+        worker = Part(host, "session.worker", [address, str(port), *self._store])
+        self.workers.append((seat, worker))
         worker.first()
 
     def all_workers_fail(self, pause_s: float = 0.5) -> None:
         """Kill every worker of now, one after another, each when another one has taken its place."""
-        for worker in list(self.workers):
-            self.hire()
+        for seat, worker in list(self.workers):
+            self.hire(seat)
             worker.kill()
-            self.workers.remove(worker)
+            self.workers.remove((seat, worker))
             time.sleep(pause_s)
 
     def facts(self, sessions: Sequence[SessionSeen]) -> dict[str, Any]:
@@ -101,7 +98,7 @@ class Service:
 
     def close(self) -> None:
         """Stop everything."""
-        for part in (*self.workers, self.store):
+        for part in (*(worker for _, worker in self.workers), self.store):
             part.close()
 
     def __enter__(self) -> Service:

@@ -1,4 +1,8 @@
-"""Requests in a lab: a streaming service behind a port forward, clients outside, and what goes wrong between them."""
+"""Requests in a lab: a streaming service behind a VIP, clients outside, and what goes wrong between them.
+
+Clients call the VIP of the lab's load balancers, which take each connection to a forwarded public address and so by
+edge router and gateway to a worker; every server behind the VIP has workers, the store is one for all.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError, InputError, Problem
-from labs.outside import INTERNET_ADDRESS
 from validators.connections.from_plan import Target, targets
 from validators.connections.in_lab import quiet, scaled_timers, site_of
 from validators.connections.programs import LabHost
@@ -17,6 +20,7 @@ from validators.results import Result, State
 from validators.session.cases import Service, run_case
 from validators.session.client import Request
 from validators.session.judge import CHECK, judge
+from validators.session.vip import front_of, wait_until_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from fabric.plan import Plan
     from labs.client import Running
     from validators.connections.in_lab import Site
+    from validators.session.vip import Front
 
     Say = Callable[[str], None]
 
@@ -45,7 +50,7 @@ def run_session(
     sessions: int = 4,
     say: Say = quiet,
 ) -> list[Result]:
-    """Run the cases (default: all) with a service behind the first TCP port forward; one result a case.
+    """Run the cases (default: all) with a service behind the VIP of the first TCP port forward; one result a case.
 
     `drain` and `gateway` are disruptive; the gateway is brought back. Raises InputError for names that do not exist and
     for a site without such a forward, CouldNotRunError when the lab is not well before, or after.
@@ -60,9 +65,10 @@ def run_session(
     except CouldNotRunError as error:
         return [Result(CHECK, target.subject, State.SKIPPED, str(error), labels=target.labels)]
     settled(lab)
-    port = next(port for port in target.exposure.ports if port.protocol == "tcp")
-    with Service(LabHost(lab, site.inside), port.private_address, port.private_port) as service:
-        run = _Run(plan, lab, site, service, sessions, say)
+    front = front_of(plan, lab, site)
+    say(f"{CHECK} {target.subject}: {front.text}")
+    with Service([(LabHost(lab, seat.node), seat.address, seat.port) for seat in front.seats]) as service:
+        run = _Run(plan, lab, site, front, service, sessions, say)
         results = [run.case(name) for name in cases or CASES]
     settled(lab)
     return results
@@ -81,6 +87,7 @@ class _Run:
     plan: Plan
     lab: Running
     site: Site
+    front: Front
     service: Service
     sessions: int
     say: Say
@@ -98,21 +105,19 @@ class _Run:
             "gateway": {"within_ms": _WITHIN_MS},
         }
         requests = [self._request(f"{name}-{number}", ask[name]) for number in range(self.sessions)]
+        wait_until_served(self.lab, self.front)
         with ExitStack() as stack:
             event = stack.enter_context(getattr(self, f"_{name}")())
-            client = LabHost(self.lab, self.site.outside)
+            client = LabHost(self.lab, self.front.client)
             seen = run_case(name, requests, client=client, service=self.service, event=event, **expect.get(name, {}))
-        labels = {**self.site.target.labels, "gateway": self.site.gateway}
+        labels = {**self.site.target.labels, "gateway": self.site.gateway, "front": self.front.text}
         return judge(self.site.target.subject, seen, labels=labels)
 
     def _request(self, name: str, ask: dict[str, Any]) -> Request:
-        exposure = self.site.target.exposure
-        port = next(port for port in exposure.ports if port.protocol == "tcp")
-        public = exposure.public[0].partition("/")[0]
         # a token of an earlier run is work that has been done already
         token = f"{name}-{time.time_ns()}"
-        values = {"silence_s": 1.5, "patience_s": 60.0, "source": INTERNET_ADDRESS, **ask}
-        return Request(public, port.public_port, name, token, **values)
+        values = {"silence_s": 1.5, "patience_s": 60.0, "source": self.front.source, **ask}
+        return Request(self.front.address, self.front.port, name, token, **values)
 
     @contextmanager
     def _worker(self) -> Iterator[Callable[[], None]]:

@@ -20,7 +20,7 @@ _DISRUPTIVE = {"drain", "gateway"}
 @click.option("--sessions", default=4, show_default=True, type=click.IntRange(1, 32), help="Clients at once.")
 @click.option("--allow-disruptive", is_flag=True, help="Yes, drain and break a gateway of the lab, and bring it back.")
 def command(cases: tuple[str, ...], sessions: int, *, allow_disruptive: bool, **asked: Any) -> int:
-    """Stream answers from a small service behind a port forward while something between client and worker fails.
+    """Stream answers from a small service behind a VIP while something between client and worker fails.
 
     Connections must be made again, answers must go on where they stopped, and no piece of work may be done twice.
     Cases: each worker fails; idleTimeout passes during a tool call; the gateway is drained; the gateway goes silent.

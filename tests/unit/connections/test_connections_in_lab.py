@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, ip_interface
 
 import pytest
@@ -17,6 +17,8 @@ from validators.connections import idle_judge, in_lab, lab_stand
 from validators.connections.from_plan import targets
 from validators.connections.idle_judge import IdleRow
 from validators.results import State
+from validators.session import vip
+from validators.session.vip import front_of, wait_until_served
 
 pytestmark = pytest.mark.unit
 
@@ -25,6 +27,14 @@ pytestmark = pytest.mark.unit
 class FakeLab:
     lab: model.Lab
     name: str = "lab"
+
+
+@dataclass
+class Said:
+    out: str
+
+    def check(self) -> Said:
+        return self
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +113,28 @@ def test_a_row_that_one_pass_could_not_decide_is_decided_by_another() -> None:
     assert idle_judge.decided(judged[1], judged[0]).state is State.PASS
     assert idle_judge.decided(judged[0], judged[2]).state is State.FAIL
     assert "shortened" in judged[1].text
+
+
+def test_a_session_comes_by_the_vip_and_every_server_behind_it_has_workers(plan: Plan, lab: FakeLab) -> None:
+    front = front_of(plan, lab, _site(plan, lab, "forward"))
+    assert (front.text, front.client, front.service) == ("VIP 192.0.2.1:443", "internet-01", "acme-443")
+    assert [(seat.node, seat.address, seat.port) for seat in front.seats] == [
+        ("compute-001", "10.1.0.1", 8443),
+        ("compute-003", "10.1.0.25", 8443),
+    ]
+
+
+def test_a_lab_without_balancers_is_called_by_the_forward_itself(plan: Plan, lab: FakeLab) -> None:
+    bare = FakeLab(replace(lab.lab, nodes=tuple(n for n in lab.lab.nodes if not n.name.startswith("vip"))))
+    front = front_of(plan, bare, _site(plan, bare, "forward"))
+    assert (front.text, front.client, front.service) == ("203.0.113.20:443", "edge-01", "")
+    wait_until_served(bare, front)
+
+
+def test_a_vip_whose_workers_stay_down_is_said(plan: Plan, lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = "# pxname,svname,stot,status,check_status,last_chk,check_desc"
+    rows = ["acme-443,FRONTEND,0,OPEN,,,", "acme-443,forward,0,UP,L4OK,,", "acme-443,forward-2,0,DOWN,L4TOUT,,"]
+    lab.run = lambda *_asked, **_more: Said("\n".join([header, *rows]))  # type: ignore[attr-defined]
+    monkeypatch.setattr(vip, "_UP_S", 0.0)
+    with pytest.raises(CouldNotRunError, match="vip-01: forward-2 L4TOUT, vip-02: forward-2 L4TOUT"):
+        wait_until_served(lab, front_of(plan, lab, _site(plan, lab, "forward")))
