@@ -142,19 +142,23 @@ def counter_mhz(lasting_s: float = 0.2) -> float:
 def compare(lab: Running, rounds: int) -> None:
     port = 20000
     tools = Perftest(lab)
-    load = " ".join(f"{one:.1f}" for one in os.getloadavg())
-    print(f"{os.cpu_count()} processors, load {load}, counter {tools.mhz:.0f} MHz")
-    print(f"{'what':22}{'probe':>12}{'perftest':>12}{'ratio':>8}   of {rounds} rounds in turns")
+    print(f"{os.cpu_count()} processors, load {_load()}, counter {tools.mhz:.0f} MHz")
+    print(
+        f"{'what':22}{'probe':>12}{'perftest':>12}{'ratio':>8}   medians of {rounds} rounds in turns, each round's ratio"
+    )
     for verb, size, count in [
         (v, s, c) for s, c in ((1 << 20, 32), (65536, 256), (4096, 2048)) for v in ("read", "write")
     ]:
         ours, theirs = [], []
-        for _ in range(rounds):
+        for number in range(rounds):
             port += 1 + _TRIES
-            ours.append(probe(lab, verb, size, count, port, 6)["payload_gbps"])
-            theirs.append(tools.rate(verb, size, count * 6 // QPS, port + 1))
-        mine, other = statistics.median(ours), statistics.median(theirs)
-        print(f"{verb + ' ' + str(size) + ' B':22}{mine:>7.3f} Gb/s{other:>7.3f} Gb/s{mine / other:>8.2f}", flush=True)
+            # who is first takes turns too
+            for mine in (True, False) if number % 2 else (False, True):
+                if mine:
+                    ours.append(probe(lab, verb, size, count, port, 6)["payload_gbps"])
+                else:
+                    theirs.append(tools.rate(verb, size, count * 6 // QPS, port + 1))
+        _line(f"{verb} {size} B", ours, theirs, "Gb/s")
     mine, other, clock = [], [], []
     for _ in range(rounds):
         port += 1 + _TRIES
@@ -162,11 +166,22 @@ def compare(lab: Running, rounds: int) -> None:
         mine.append(row["completion_s"]["p50"] * 1e6)
         clock.append(row["clock_cost_s"] * 1e6)
         other.append(tools.latency(64, 1000, port + 1))
-    a, b = statistics.median(mine), statistics.median(other)
-    note = f"   median of each; {statistics.median(clock):.1f} us for reading the clock are taken off the probe's"
-    print(f"{'read 64 B latency':22}{a:>9.1f} us{b:>9.1f} us{a / b:>8.2f}{note}")
+    _line("read 64 B latency", mine, other, "us")
+    print(f"of the probe's, {statistics.median(clock):.1f} us for reading the clock are taken off; load {_load()}")
     if tools.discarded:
         print(f"{tools.discarded} impossible rates of perftest were thrown away and asked for again")
+
+
+def _line(what: str, ours: list[float], theirs: list[float], unit: str) -> None:
+    """Print medians, and the median of the ratios of each round: what else the machine did then slowed both."""
+    ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+    a, b = statistics.median(ours), statistics.median(theirs)
+    each = " ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"{what:22}{a:>7.3f} {unit:4}{b:>7.3f} {unit:4}{statistics.median(ratios):>8.2f}   {each}", flush=True)
+
+
+def _load() -> str:
+    return " ".join(f"{one:.1f}" for one in os.getloadavg())
 
 
 def main() -> None:
