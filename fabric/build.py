@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fabric.allocation.ledger import Change
+    from fabric.allocation.ledger import Change, Lost
     from fabric.allocation.numbers import Numbers
     from fabric.plan import Plan
 
@@ -70,7 +70,7 @@ def plan_site(name: str | Path, *, forget_retired: bool = False, two_tiers_for: 
     before = Ledger.load(path)
     ledger = before.copy()
     builder = _build(inventory, ledger)
-    lost = [_lost(path, text) for text in ledger.lost]
+    lost = _lost(path, ledger.lost)
     if forget_retired and ledger.forget_retired():
         ledger = Ledger(ledger.pools, ledger.pins)
         builder = _build(inventory, ledger)
@@ -96,9 +96,14 @@ def _build(inventory: Inventory, ledger: Ledger) -> _Built:
     return _Built(plan, builder.numbers, builder.problems)
 
 
-def _lost(path: Path, text: str) -> Problem:
+def _lost(path: Path, lost: list[Lost]) -> list[Problem]:
     fix = "restore the ledger if nobody meant this; else cables and configurations change, see `plan --changes`"
-    return Problem("ledger.lost", path.name, f"{text}: given anew", fix, str(path), severity=Severity.WARNING)
+    lines = path.read_text(encoding="utf-8").splitlines() if lost and path.exists() else []
+    return [
+        Problem("ledger.lost", path.name, f"{one.text}: given anew", fix, str(path), one.line_in(lines),
+                severity=Severity.WARNING)
+        for one in lost
+    ]  # fmt: skip
 
 
 def load_plan(name: str | Path, *, two_tiers_for: str = "") -> Plan:

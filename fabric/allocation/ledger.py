@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Meaning = Callable[[str, int], str]
 
 _VERSION = 1
+# every switch of a site is in one of them
+_OF_SWITCHES = ("management", "loopback", "leaf-asn")
 
 
 class PoolExhaustedError(Exception):
@@ -72,6 +74,20 @@ class Change:
         return f"{self.pool}: {self.key} {row['old']} -> {row['new']}"
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What a key had in the ledger and cannot keep, and why, in words."""
+
+    key: str
+    had: int | str
+    text: str
+
+    def line_in(self, lines: list[str]) -> int:
+        """Return the line (1-based) of the ledger's file that says it, 0 when none does."""
+        said = f"{json.dumps(self.key)}: {json.dumps(self.had)}"
+        return next((number for number, line in enumerate(lines, 1) if line.strip().rstrip(",") == said), 0)
+
+
 @dataclass
 class Ledger:
     """Numbers by pool and key, and pinned positions (`pins`) such as which port a cable goes to.
@@ -82,7 +98,7 @@ class Ledger:
     pools: dict[str, dict[str, int]] = field(default_factory=dict)
     pins: dict[str, dict[str, str]] = field(default_factory=dict)
     asked: dict[str, set[str]] = field(default_factory=dict, repr=False)
-    lost: list[str] = field(default_factory=list, repr=False)
+    lost: list[Lost] = field(default_factory=list, repr=False)
 
     @classmethod
     def load(cls, path: Path) -> Ledger:
@@ -116,7 +132,8 @@ class Ledger:
             for key in new:
                 had = book.pop(key, None)
                 if had is not None:
-                    self.lost.append(f"{pool}: {key} had number {had}, and the pool ends at {size - 1}")
+                    text = f"{pool}: {key} had number {had}, and the pool ends at {size - 1}"
+                    self.lost.append(Lost(key, had, text))
             taken = set(book.values())
             free = (n for n in range(size) if n not in taken)
             for key in new:
@@ -126,6 +143,11 @@ class Ledger:
                     raise PoolExhaustedError(pool, size, len(self.asked[pool]), set(book) - set(retired), retired)
                 book[key] = number
         return {key: book[key] for key in wanted}
+
+    def knows(self, switch: str) -> bool:
+        """Whether a switch has been given a number here; a ledger that has given none yet (a test's) knows all."""
+        books = [self.pools[pool] for pool in _OF_SWITCHES if self.pools.get(pool)]
+        return not books or any(switch in book for book in books)
 
     def constant(self, pool: str, key: str, value: int) -> int:
         """Return the value remembered for a key, remembering `value` the first time."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabric.allocation.ledger import Lost
 from fabric.topology.switches import DOWN, ClassPorts, Draft
 
 if TYPE_CHECKING:
@@ -96,11 +97,16 @@ def place(wants: Iterable[Want], rows: dict[str, LeafRow], ledger: Ledger, book:
     for i, want in enumerate(ordered):
         key = f"{want.server}:{want.port}"
         pin = None if want.group in stale else pins.get(key)
-        found = _pinned(rows[want.attach], want, pin) if pin else None
+        stranger = bool(pin) and not ledger.knows(str(pin).partition(":")[0])
+        found = _pinned(rows[want.attach], want, pin) if pin and not stranger else None
         if found:
             placed[i] = _take(want, *found)
+        elif stranger:
+            # a row would grow up to it: nobody means leaf 2000
+            ledger.lost.append(Lost(key, str(pin), f"{key} was on {pin}, a switch that this ledger gives no number"))
         elif pin:
-            ledger.lost.append(f"{key} was on {pin}, which is no free {want.speed}G port for it any more")
+            text = f"{key} was on {pin}, which is no free {want.speed}G port for it any more"
+            ledger.lost.append(Lost(key, pin, text))
     cursors: dict[tuple[str, str, int], int] = {}
     for i, want in enumerate(ordered):
         if i not in placed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabric.allocation.ledger import Lost
 from fabric.topology.switches import DOWN, UP, ClassPorts, Draft
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def connect(leaves: Sequence[Draft], spines: Sequence[Draft], ledger: Ledger, bo
             if spine and spine_port:
                 links[key] = _take(leaf, port, spine, spine_port)
             elif key in pins:
-                ledger.lost.append(f"{key} was on {pins[key]}, which is no free {port.speed}G port for it any more")
+                text = f"{key} was on {pins[key]}, which is no free {port.speed}G port for it any more"
+                ledger.lost.append(Lost(key, pins[key], text))
     for leaf in leaves:
         _connect_rest(leaf, spines, links)
     live = {f"{leaf.name}:{port.name}": None for leaf in leaves for port in _up(leaf)}

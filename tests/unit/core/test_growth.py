@@ -171,6 +171,7 @@ def test_a_new_device_with_a_former_name_gets_its_own_mac(tmp_path: Path) -> Non
     ("book", "key", "value"),
     [
         ("pins", "cabling/backend", "be-leaf-01:E1/99/9"),
+        ("pins", "cabling/backend", "be-leaf-2000:E1/1/1"),
         ("pins", "uplinks/backend", "nowhere"),
         ("pools", "loopback", 10**30),
     ],
@@ -181,11 +182,14 @@ def test_what_the_ledger_held_and_cannot_be_kept_is_said(tmp_path: Path, book: s
     data = json.loads(path.read_text())
     first = next(iter(data[book][key]))
     data[book][key][first] = value
-    path.write_text(json.dumps(data))
-    found = [p for p in plan_site(tmp_path).problems if p.rule == "ledger.lost"]
+    path.write_text(json.dumps(data, indent=1))
+    planned = plan_site(tmp_path)
+    found = [p for p in planned.problems if p.rule == "ledger.lost"]
     assert [p.severity for p in found] == [Severity.WARNING]
     assert first in found[0].text
     assert found[0].file == str(path)
+    assert json.dumps(value) in path.read_text().splitlines()[found[0].line - 1]
+    assert len(planned.plan.switches) < 100
 
 
 def test_a_rack_of_unknown_devices_is_an_error(tmp_path: Path) -> None:
