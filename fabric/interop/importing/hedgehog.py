@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fabric.hardware.ranges import natural_key
 from fabric.interop.importing.draft import Draft, site_name
 from fabric.interop.importing.wiring_fabric import WiringFabric, split_fabrics
+from fabric.interop.importing.wiring_objects import require_ends, require_sound
 from fabric.interop.importing.wiring_tenants import tenants_of
 from fabric.interop.names import split_index
 from fabric.interop.readers.hedgehog import cables_of, kind_of, name_of
@@ -32,9 +33,12 @@ def recognises(documents: list[Mapping]) -> bool:
 
 def read(sources: list[tuple[Path, list[Mapping]]], name: str) -> Draft:
     """Turn the objects of all files into one inventory."""
+    require_sound(sources)
     documents = [document for _, found in sources for document in found]
     draft = Draft({}, f"Hedgehog objects in {', '.join(path.name for path, _ in sources)}")
-    cables = [cable for path, found in sources for cable in cables_of(path, found)]
+    placed = [(path, cable) for path, found in sources for cable in cables_of(path, found)]
+    require_ends(placed, documents)
+    cables = [cable for _, cable in placed]
     switches = {name_of(d): d for d in documents if kind_of(d) == "Switch"}
     fabrics = split_fabrics(switches, cables, [path.stem for path, _ in sources])
     if not any(fabric.leaves for fabric in fabrics):
