@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labs import balancer
+from labs import balancer, vty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from labs.model import Expectation, Lab, Route, Service, Session, Vtep
 
+# by subject: the daemon that knows, and what it is asked
 _COMMANDS = {
-    "bgp": "show bgp vrf all summary json",
-    "bfd": "show bfd peers json",
-    "vni": "show vrf vni json",
-    "rmac": "show evpn rmac vni all json",
-    "route": "show ip route vrf all json",
+    "bgp": ("bgpd", "show bgp vrf all summary json"),
+    "bfd": ("bfdd", "show bfd peers json"),
+    "vni": ("zebra", "show vrf vni json"),
+    "rmac": ("zebra", "show evpn rmac vni all json"),
+    "route": ("zebra", "show ip route vrf all json"),
 }
-_DAEMON_OF = {"bgp": "bgpd", "bfd": "bfdd", "vni": "zebra", "rmac": "zebra", "route": "zebra"}
 _PAUSE_S = 0.25
 
 
@@ -111,26 +111,10 @@ def observe(node: str) -> Observation:
 
     try:
         enter(node)  # raises when it has ended
-        listeners = balancer.read(Path(f"/proc/{holders()[node]}/root"))
-        return Observation(node, _ask_frr(node), listeners)
+        root = Path(f"/proc/{holders()[node]}/root")
+        return Observation(node, vty.ask(root, _COMMANDS), balancer.read(root))
     except (KeyError, OSError) as error:
         return Observation(node, trouble=f"the node is gone ({error})")
-
-
-def _ask_frr(node: str) -> dict[str, Any]:
-    """Ask everything in one vtysh."""
-    from labs.native.nodes import run_in
-
-    arguments = [part for command in _COMMANDS.values() for part in ("-c", command)]
-    documents = parse_documents(run_in(node, ["vtysh", *arguments]).stdout)
-    if len(documents) == len(_COMMANDS):
-        return dict(zip(_COMMANDS, documents, strict=True))
-    # some command printed no JSON (a daemon is not there): ask one by one
-    said = {}
-    for subject, command in _COMMANDS.items():
-        if answer := parse_documents(run_in(node, ["vtysh", "-c", command]).stdout):
-            said[subject] = answer[0]
-    return said
 
 
 def missing(expect: Expectation, seen: dict[str, Observation]) -> list[str]:
@@ -150,7 +134,7 @@ def missing(expect: Expectation, seen: dict[str, Observation]) -> list[str]:
 def _silence(seen: Observation) -> list[str]:
     if seen.trouble:
         return [f"{seen.node}: {seen.trouble}"]
-    mute = sorted({_DAEMON_OF[subject] for subject in _COMMANDS if subject not in seen.said})
+    mute = sorted({daemon for subject, (daemon, _) in _COMMANDS.items() if subject not in seen.said})
     return [f"{seen.node}: {', '.join(mute)} of FRR does not answer"] if mute else []
 
 
