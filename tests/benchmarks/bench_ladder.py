@@ -15,12 +15,11 @@ from validators.connections.controller import AgentProcess
 from validators.connections.ladder_judge import climb, judge_ladder, judge_step
 from validators.connections.layout import address
 from validators.connections.namespace import namespace
-from validators.connections.passes import flows_during, ladder_step
+from validators.connections.passes import ladder_step
 from validators.connections.rig import INSIDE, INSIDE_HOP, OUTSIDE, OUTSIDE_HOP, Rig
 from validators.connections.search import Search
 from validators.connections.step import StepObservation, StepSpec
 from validators.connections.tuples import TupleSpace
-from validators.failover.flows import FlowsSpec
 
 SPACE = TupleSpace((address("10.1.1.1"), 64), (1024, 65000), (address("198.18.1.1"), 4), (1, 60000))
 
@@ -71,29 +70,6 @@ def main() -> None:
                 print(f"scapy sendp {slow:,.0f} frames/s; ratio {search.passed / slow:.0f}x")
         print(judge_step("concurrent", step("udp", 60_000, 200_000)).text)
         gateway.call("forget", prefix="10.1.0.0/16")
-    failover()
-
-
-def failover() -> None:
-    """1,000 static flows at 8 ms: how fine is an outage known?"""
-    with (
-        Rig(gateways=2) as rig,
-        AgentProcess("in", rig.prefix(rig.inside), python=sys.executable) as inside,
-        AgentProcess("out", rig.prefix(rig.outside), python=sys.executable) as outside,
-    ):
-        inside.call("open", name="p", interface="tester", addresses=INSIDE, next_hop=INSIDE_HOP)
-        outside.call("open", name="p", interface="tester", addresses=OUTSIDE, next_hop=OUTSIDE_HOP)
-
-        def event() -> None:
-            rig.cut()
-            rig.switch(1)
-
-        spec = FlowsSpec("udp", "10.1.200.1", "198.18.1.1", 7000, 1000, interval_s=0.0075)
-        seen = flows_during(inside, outside, spec, event)
-        lived = sum(slot.survived for slot in seen.slots)
-        print(
-            f"failover: {lived} of {len(seen.slots)} static flows survived, p99 of send intervals {seen.resolution_ms} ms"
-        )
 
 
 if __name__ == "__main__":

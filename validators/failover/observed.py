@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from validators.failover.flows import FlowsSpec
 
 
-_TAIL_MS = 100
+_TAIL_MS, _MOST_TAIL_MS = 100, 1500
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,11 @@ class FlowsSeen:
 def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> FlowsSeen:
     """Merge both reports."""
     back, towards = initiator["gaps"], responder["gaps"]
+    resolution = max(_send_gap_ms(initiator["send_gaps"]), _send_gap_ms(responder["send_gaps"]))
+    # a silence that runs at the end is only one if it is longer than what the testers themselves leave between frames
+    tail = max(5000 * spec.interval_s, _TAIL_MS, 3 * resolution if math.isfinite(resolution) else _MOST_TAIL_MS)
     usable = np.flatnonzero((back["first"][: spec.slots] > 0) & (towards["first"][: spec.slots] > 0))
-    slots = tuple(_slot(spec, int(i), initiator, responder) for i in usable)
+    slots = tuple(_slot(spec, int(i), initiator, responder, tail) for i in usable)
     opened = np.asarray(initiator["opened"][spec.long :])
     answered = np.asarray(back["first"][spec.long :])
     # the youngest canaries had no time to be answered
@@ -92,7 +96,7 @@ def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[s
     return FlowsSeen(
         slots,
         spec.slots - len(usable),
-        max(_send_gap_ms(initiator["send_gaps"]), _send_gap_ms(responder["send_gaps"])),
+        resolution,
         initiator["port"]["ring_drops"] + responder["port"]["ring_drops"],
         int((opened > 0).sum()),
         int(((opened > 0) & (answered > 0)).sum()),
@@ -110,8 +114,10 @@ def _canaries(opened: Any, answered: Any, public: Any) -> tuple[CanarySeen, ...]
     )
 
 
-def _slot(spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> SlotSeen:
-    back, towards = _silence(initiator["gaps"], slot, spec), _silence(responder["gaps"], slot, spec)
+def _slot(
+    spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: Mapping[str, Any], tail_ms: float
+) -> SlotSeen:
+    back, towards = _silence(initiator["gaps"], slot, tail_ms), _silence(responder["gaps"], slot, tail_ms)
     after, remade = "", None
     ends = [back.last_good_ns, int(initiator["gaps"]["last"][slot]), int(initiator["resets"][slot])]
     lost_at = min(at for at in ends if at) if any(ends) else 0
@@ -127,11 +133,10 @@ def _slot(spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: M
     return SlotSeen(slot, towards, back, reset, moved, before, after, remade)
 
 
-def _silence(gaps: Mapping[str, Any], flow: int, spec: FlowsSpec) -> Silence:
+def _silence(gaps: Mapping[str, Any], flow: int, tail_ms: float) -> Silence:
     after = int(gaps["after"][flow])
     outage = float(gaps["silence"][flow]) / 1e6
-    # a silence that runs at the end of the measurement is only one if it is longer than a few intervals
-    if after == 0 and outage <= max(5 * spec.interval_s * 1000, _TAIL_MS):
+    if after == 0 and outage <= tail_ms:
         after = int(gaps["last"][flow])
     return Silence(int(gaps["before"][flow]), after or None, round(outage, 3))
 

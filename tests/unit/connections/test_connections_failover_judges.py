@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from ipaddress import IPv4Address
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from validators.failover import drain, judge
 from validators.failover.flows import FlowsSpec
 from validators.failover.gaps import Gaps
-from validators.failover.observed import FlowsSeen, Silence, SlotSeen
+from validators.failover.observed import FlowsSeen, Silence, SlotSeen, observed
 from validators.results import State
 from validators.session.client import SessionSeen
 from validators.session.judge import CaseSeen
@@ -168,3 +169,61 @@ def test_the_store_lets_work_be_done_once() -> None:
     assert not ask(op="add", worker="a", number=1, text="late")["added"]
     assert ask(op="facts") == {"pieces": 1, "makers": ["a"], "refused": 2}
     assert "error" in ask(op="nonsense")
+
+
+def _reports(spec: FlowsSpec, **change: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both sides' reports of flows that were silent from 1.0 to 1.4 s and talked on to 3 s, in ns after 10^18."""
+    at = 10**18
+    zeros = np.zeros(spec.total, np.int64)
+    gaps = {name: zeros.copy() for name in ("first", "last", "before", "after", "silence", "frames")}
+    for name, second in {"first": 0.1, "last": 3.0, "before": 1.0, "after": 1.4}.items():
+        gaps[name][: spec.slots] = at + int(second * 1e9)
+    gaps["silence"][: spec.slots] = int(0.4e9)
+    canaries = at + np.arange(1, spec.canaries + 1) * int(0.1e9)
+    opened = np.concatenate([np.full(spec.long, at), canaries])
+    gaps["first"][spec.long :] = canaries
+    sends = np.zeros(5000, np.int32)
+    sends[99] = 100
+    side = {"gaps": gaps, "resets": zeros, "send_gaps": sends, "port": {"ring_drops": 0}, "pause_s": 0.02}
+    source = np.full(spec.total, int(IPv4Address("203.0.113.1")))
+    more = {"opened": opened, "src": source, "moved_to": zeros, "moved_at": zeros}
+    return {**side, **more, **change}, {**side, **more, **change}
+
+
+SPEC = FlowsSpec("udp", "10.1.0.1", "198.18.0.1", 7000, 4, canaries=30)
+
+
+def test_reports_of_a_failover_that_was_too_slow_fail() -> None:
+    seen = observed(SPEC, *_reports(SPEC))
+    assert (seen.resolution_ms, len(seen.slots), seen.slots[0].outage_ms) == (10.0, 4, 400.0)
+    assert judge.judge("gw", seen, replace(STATIC, within_ms=500.0)).state is State.PASS
+    slow = judge.judge("gw", seen, replace(STATIC, within_ms=300.0))
+    assert slow.state is State.FAIL
+    assert "4 were out for more than 300 ms" in slow.text
+
+
+def test_a_tester_that_sends_seldom_is_not_an_outage_at_the_end_and_not_a_fine_measurement() -> None:
+    initiator, responder = _reports(SPEC)
+    for side in (initiator, responder):
+        side["gaps"]["after"][:] = 0
+        side["gaps"]["silence"][: SPEC.slots] = int(0.25e9)
+    assert not [slot for slot in observed(SPEC, initiator, responder).slots if slot.survived]
+    late = np.zeros(5000, np.int32)
+    late[1200] = 100
+    seen = observed(SPEC, {**initiator, "send_gaps": late}, responder)
+    assert all(slot.survived for slot in seen.slots)
+    assert judge.judge("gw", seen, STATIC).state is State.UNKNOWN
+    late[:] = 0
+    late[-1] = 100
+    assert observed(SPEC, {**initiator, "send_gaps": late}, responder).resolution_ms == float("inf")
+
+
+def test_the_last_of_several_replacements_is_where_a_connection_ended_up() -> None:
+    initiator, responder = _reports(SPEC)
+    initiator["resets"] = np.where(np.arange(SPEC.total) < SPEC.slots, 10**18 + int(1e9), 0)
+    for number, (address, second) in enumerate([("203.0.113.5", 1.5), ("203.0.113.1", 2.0)], 1):
+        flow = SPEC.slots * number
+        initiator["gaps"]["first"][flow] = 10**18 + int(second * 1e9)
+        responder["src"][flow] = int(IPv4Address(address))
+    slot = observed(SPEC, initiator, responder).slots[0]
+    assert (slot.survived, slot.public_after, slot.remade_ms) == (False, "203.0.113.1", 1000.0)

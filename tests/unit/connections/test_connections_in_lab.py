@@ -16,7 +16,11 @@ from labs import slice as slicing
 from validators.connections import idle_judge, in_lab, lab_stand
 from validators.connections.from_plan import targets
 from validators.connections.idle_judge import IdleRow
-from validators.results import State
+from validators.failover.drain_in_lab import _Drain
+from validators.failover.flows import FlowsSpec
+from validators.failover.lanes import Lane
+from validators.failover.observed import CanarySeen, FlowsSeen, Silence, SlotSeen
+from validators.results import Result, State
 from validators.session import vip
 from validators.session.vip import front_of, wait_until_served
 
@@ -138,3 +142,31 @@ def test_a_vip_whose_workers_stay_down_is_said(plan: Plan, lab: FakeLab, monkeyp
     monkeypatch.setattr(vip, "_UP_S", 0.0)
     with pytest.raises(CouldNotRunError, match="vip-01: forward-2 L4TOUT, vip-02: forward-2 L4TOUT"):
         wait_until_served(lab, front_of(plan, lab, _site(plan, lab, "forward")))
+
+
+def _drained(plan: Plan, *slots: SlotSeen, new: str = "203.0.113.5") -> Result:
+    """Judge a drain of gw-01 by what its watches saw, without a lab."""
+    target = targets(plan, tenant="acme", exposure="masquerade")[0]
+    lane = Lane(target, "", "", "", "", FlowsSpec("tcp", "10.1.0.1", "198.18.0.1", 7000, 2), "gw-01")
+    began = 10**18
+    canaries = tuple(CanarySeen(began + number, True, new) for number in range(1, 5))
+    watch = FlowsSeen(slots, 0, 50.0, 0, 4, 4, None, canaries)
+    back = replace(watch, canaries=tuple(replace(canary, public="203.0.113.1") for canary in canaries))
+    drain = object.__new__(_Drain)
+    vars(drain).update(plan=plan, gateway="gw-01", deadline_s=60.0, began_ns=began, settle_ms=0.0, said="")
+    elsewhere = replace(watch, slots=tuple(slot for slot in slots if slot.survived))
+    watches = {"draining": watch, "stopping": elsewhere, "undone": back}
+    vars(drain).update(watches={phase: {lane.name: seen} for phase, seen in watches.items()})
+    vars(drain).update(stopped_ns=began + 10**9, exit_code=0, left={lane.name: 0}, landed={})
+    return drain.judged(lane)
+
+
+def test_a_drain_that_cut_a_flow_or_let_a_new_one_land_fails(plan: Plan) -> None:
+    good, gone = Silence(10**18, 10**18 + 1, 80.0), Silence(10**18 + 5, None, 3000.0)
+    lived = SlotSeen(0, good, good, False, False, "203.0.113.1", "", None)
+    died = SlotSeen(1, gone, gone, True, False, "203.0.113.1", "203.0.113.5", 400.0)
+    assert _drained(plan, lived, lived).state is State.PASS
+    cut = _drained(plan, lived, died)
+    assert (cut.state, "1 of 2 established flows were cut before the deadline" in cut.text) == (State.FAIL, True)
+    landed = _drained(plan, lived, new="203.0.113.2")
+    assert (landed.state, "new flows landed on gw-01 while it drained" in landed.text) == (State.FAIL, True)
