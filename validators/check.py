@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -112,7 +113,7 @@ class NotJudgedError(Exception):
         self.state = state
 
 
-class Check:
+class Check(ABC):
     """Base of every check. Sub-classes that are only bases themselves pass `abstract=True`."""
 
     stage: ClassVar[Stage]
@@ -149,9 +150,9 @@ class Check:
         _CHECKS[cls.name] = cls
 
     @classmethod
+    @abstractmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """Yield the inputs of every case that the plan asks for, in the plan's order."""
-        raise NotImplementedError
 
     @classmethod
     def subject(cls, inputs: Any) -> str:
@@ -184,9 +185,9 @@ class Check:
             found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
         return found
 
+    @abstractmethod
     def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
         """Compare observations with the plan. Pure: no clock, no network, no file."""
-        raise NotImplementedError
 
 
 def answer_of(observations: Observations, device: str, question: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from fabric.problem import Problem, Severity
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _RULES: dict[str, type[Rule]] = {}
 
 
-class Rule:
+class Rule(ABC):
     """Base of every rule. `check` yields what is wrong; it never prints and never raises for a bad file."""
 
     id: ClassVar[str] = ""
@@ -57,9 +58,9 @@ class Rule:
         self.plan = facts.plan
         self.rendered = facts.rendered
 
+    @abstractmethod
     def check(self) -> Iterator[Problem]:
         """Yield every finding."""
-        raise NotImplementedError
 
     def finding(
         self,

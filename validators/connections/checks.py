@@ -6,6 +6,7 @@ evidence for it.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
@@ -79,13 +80,13 @@ class _ProbeCheck(Check, abstract=True):
         prepare(context, lab, inputs)
         return {"results": [result_to_dict(one) for one in self.probe(context, lab, inputs)]}
 
+    @abstractmethod
     def probe(self, context: Context, lab: Running, inputs: Any) -> list[Result]:
         """Run the probe of this one exposure in a lab."""
-        raise NotImplementedError
 
+    @abstractmethod
     def on_site(self, target: Target, testers: Testers, inputs: Any) -> Result:
         """Run it between test hosts."""
-        raise NotImplementedError
 
     def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
         """Return the probe's judgement in the words of the catalog."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError, InputError
@@ -63,17 +64,17 @@ class GatewayProbe(Check, abstract=True):
             context.undo.push(node, command, "remove the tester's stand")
         undo_gateway(context, layout.gateway)
 
+    @abstractmethod
     def probe(self, context: Context, lab: Running, inputs: Any) -> list[Result]:
         """Run the probe."""
-        raise NotImplementedError
 
+    @abstractmethod
     def good(self, inputs: Any, results: list[Result]) -> str:
         """Return what to say when everything was as it must be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drawing(self, inputs: Any, results: list[Result]) -> dict[str, Any]:
         """Return the evidence, with the timeline."""
-        raise NotImplementedError
 
     def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
         """Put the probe's results together: each promise is a part, and the first that is not kept is the text."""

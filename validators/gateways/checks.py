@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +101,11 @@ class _NatCheck(_GatewayCheck, abstract=True):
                     parts.append(_exposure_part(self.name, device, tenant, facts, (State.PASS, "as planned", "")))
         return whole(self.name, device, parts, "exposures are as planned")
 
+    @abstractmethod
     def wrong(
         self, table: NatTable, tenant: dict[str, Any], facts: dict[str, Any], exposure: Exposure
     ) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with one exposure and where in the rules."""
-        raise NotImplementedError
 
 
 def _subject(device: str, facts: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabric.analysis.rule import all_rules
 from fabric.build import load_plan
 from fabric.problem import CouldNotRunError, InputError
 from tests.unit.accept.simulated import SimulatedSite
@@ -45,7 +47,7 @@ Example:
 
 
 def define(doc=PAGE, stage=Stage.PREFLIGHT, inputs=CheckInputs, name="Probe", **more):
-    body = {"__doc__": doc, "__module__": __name__, **more}
+    body = {"__doc__": doc, "__module__": __name__, "cases": classmethod(lambda _cls, _plan: iter(())), **more}
     if stage:
         body["stage"] = stage
     if inputs:
@@ -68,6 +70,12 @@ def test_a_check_without_its_page_stage_or_inputs_is_refused(lacking):
         define(**lacking, name="Refused")
 
 
+def test_every_check_and_rule_says_all_that_its_base_leaves_open():
+    assert [c.__name__ for c in (*all_checks().values(), *all_rules().values()) if inspect.isabstract(c)] == []
+    with pytest.raises(TypeError, match="abstract method judge"):
+        define(name="Unfinished")()
+
+
 @pytest.mark.parametrize("check", all_checks().values(), ids=lambda c: c.name)
 def test_the_example_of_every_page_is_valid_catalog(check):
     ((name, items),) = yaml.safe_load(check.page.sections["Example"]).items()
@@ -77,6 +85,10 @@ def test_the_example_of_every_page_is_valid_catalog(check):
 
 class Deed(Check, abstract=True):
     """Base of the test's disruptive checks."""
+
+    @classmethod
+    def cases(cls, plan):
+        yield CheckInputs()
 
     stage, Inputs, disruptive, passive = Stage.FAILOVER, CheckInputs, True, False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from validators.rdma.host.backend import DeviceError, Piece, QpSettings, TransferError
@@ -20,7 +21,7 @@ _ALIVE_STATE = 4
 """IBV_PORT_ACTIVE."""
 
 
-class VerbsDevice(TrackedDevice):
+class VerbsDevice(TrackedDevice, ABC):
     """A device opened by a binding; protection domains are made when first named."""
 
     transport = "RoCEv2 through verbs"
@@ -32,9 +33,9 @@ class VerbsDevice(TrackedDevice):
         self.gid, self.context, self.attributes, self.port = gid, context, attributes, port
         self.domains: dict[str, Any] = {}
 
+    @abstractmethod
     def new_domain(self) -> Any:
         """Make a protection domain."""
-        raise NotImplementedError
 
     def describe(self) -> dict[str, Any]:
         """Device, GID, port MTU and limits."""
@@ -85,7 +86,7 @@ class VerbsRegion:
         self.device.regions_open.discard(self)
 
 
-class VerbsConnection:
+class VerbsConnection(ABC):
     """Queue pairs of one domain that share a completion queue; a binding makes them and brings them up."""
 
     cq: Any
@@ -104,21 +105,21 @@ class VerbsConnection:
         self.psn = [random.randrange(1 << 24) for _ in self.qps]  # noqa: S311 - a start value, not a secret
         device.connections_open.add(self)
 
+    @abstractmethod
     def make(self, domain: Any, qps: int) -> list[Any]:
         """Make the completion queue (set `cq` and `poll`) and the queue pairs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def connect_one(self, qp: Any, index: int, peer: dict[str, Any], agreed: dict[str, int]) -> None:
         """Bring one queue pair to RTS; `agreed` has mtu, max_rd_atomic and max_dest_rd_atomic."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_force(self) -> list[dict[str, Any]]:
         """Settings of each queue pair as the device reports them; what a binding cannot read back is left out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prepare(self, verb: str, pieces: Sequence[Piece], local: VerbsRegion, remote: dict[str, int]) -> VerbsTransfer:
         """Build the chains of a transfer."""
-        raise NotImplementedError
 
     def local_info(self) -> dict[str, Any]:
         """GID, queue pair numbers, start sequence numbers and limits."""
@@ -172,7 +173,7 @@ class VerbsConnection:
         self.device.connections_open.discard(self)
 
 
-class VerbsTransfer:
+class VerbsTransfer(ABC):
     """Chains of work requests in windows; a binding builds and posts them. Long transfers reuse a ring of chains."""
 
     def __init__(
@@ -186,19 +187,19 @@ class VerbsTransfer:
         self.ring = len(self.slices) if fits else min(self.stride, len(self.slices))
         self.reused = self.ring < len(self.slices)
 
+    @abstractmethod
     def poster(self) -> Callable[[int], None]:
         """Return a function that posts a chain on its queue pair; called once per run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def post_each_signaled(self) -> None:
         """Post every request by itself on the first queue pair, each asking for a completion."""
-        raise NotImplementedError
 
     def run(self, deadline_s: float, time_posts: bool = False) -> Times:
         """Post and wait. Raises TransferError."""
         poll, post = self.connection.poll, self.poster()
         return run_window(len(self.slices), self.stride, post, poll, deadline_s, time_posts)
 
+    @abstractmethod
     def close(self) -> None:
         """Free every work request."""
-        raise NotImplementedError
