@@ -13,6 +13,7 @@ from validators.rdma.host.gids import SYSFS
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SOFT_ROCE = "rxe"
 _ETHTOOL = re.compile(r"^\s*([A-Za-z0-9_\[\]. -]+?):\s*(\d+)\s*$")
 
 
@@ -23,7 +24,9 @@ def read(device: str, port: int, netdev: str) -> dict[str, int]:
     found |= {f"port.{name}": value for name, value in _folder(base / "counters").items()}
     # inside a network namespace the kernel hides both folders, but answers the `rdma` tool
     found |= {f"hw.{name}": value for name, value in _rdma_tool(device, port).items()}
-    found |= {f"eth.{name}": value for name, value in _ethtool(netdev).items()}
+    # a virtual netdev counts nothing of RDMA, and in a lab every process more costs as much as a transfer
+    if driver(device) != _SOFT_ROCE:
+        found |= {f"eth.{name}": value for name, value in _ethtool(netdev).items()}
     return found
 
 
@@ -32,7 +35,7 @@ def driver(device: str) -> str:
     link = SYSFS / device / "device" / "driver"
     if link.exists():
         return link.resolve().name
-    return "rxe" if (SYSFS / device / "ports").exists() else ""
+    return _SOFT_ROCE if (SYSFS / device / "ports").exists() else ""
 
 
 def _folder(folder: Path) -> dict[str, int]:
