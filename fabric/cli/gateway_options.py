@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fabric.plan import Plan
+    from fabric.problem import Problem
     from labs.client import Running
     from validators.connections.command import Testers
     from validators.connections.from_plan import Target
@@ -101,8 +102,7 @@ def run_gateway_probe(
 
 
 def _testers(asked: dict[str, Any]) -> Testers:
-    import shlex
-
+    from fabric.problem import InputError
     from validators.connections.command import Place, Testers
     from validators.connections.programs import CommandHost
 
@@ -110,17 +110,35 @@ def _testers(asked: dict[str, Any]) -> Testers:
     missing = [f"--{side}-{name}" for side, name in needed if not asked[f"{side}_{name}"]]
     if missing:
         raise click.UsageError(f"give --lab NAME, or say where the agents sit: {', '.join(missing)}")
+    if problems := [problem for side, _ in _SIDES for problem in _place_faults(asked, side)]:
+        raise InputError(problems)
     places = {}
     for side, _ in _SIDES:
-        hosts = asked[f"{side}_hosts"].split(",")
-        if len(hosts) != 2:
-            raise click.UsageError(f"--{side}-hosts takes two addresses with a comma between them")
-        host = CommandHost(shlex.split(asked[side]), asked["python"])
+        first, second = (host.strip() for host in asked[f"{side}_hosts"].split(","))
+        host = CommandHost(_command(asked, side), asked["python"])
         place = (asked[f"{side}_port"], asked[f"{side}_hop"], asked[f"{side}_network"])
-        places[side] = Place(host, *place, (hosts[0], hosts[1]))
-    gateway = asked["gateway"]
-    on_gateway = None if gateway is None else CommandHost(shlex.split(gateway), asked["python"])
+        places[side] = Place(host, *place, (first, second))
+    on_gateway = None if asked["gateway"] is None else CommandHost(_command(asked, "gateway"), asked["python"])
     return Testers(places["inside"], places["outside"], on_gateway)
+
+
+def _command(asked: dict[str, Any], side: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(asked[side])
+    except ValueError as error:
+        raise click.BadParameter(f"{asked[side]!r}: {error}", param_hint=f"--{side}") from None
+
+
+def _place_faults(asked: dict[str, Any], side: str) -> list[Problem]:
+    """What is wrong with the addresses that an agent is to speak for, before it is started."""
+    from fabric.problem import Problem
+    from validators.devices.hosts import address_faults
+
+    hosts = [host.strip() for host in asked[f"{side}_hosts"].split(",")]
+    faults = address_faults(asked[f"{side}_hop"], asked[f"{side}_network"], hosts)
+    return [Problem("probe.place", f"--{side}-{name}", text, fix) for name, text, fix in faults]
 
 
 def run_in_lab(run: Callable[..., list[Result]], asked: dict[str, Any]) -> int:

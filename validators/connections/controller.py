@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import time
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
@@ -49,16 +50,31 @@ class AgentProcess:
 
     def finish(self, timeout_s: float = 60.0) -> Any:
         """Wait for the answer to the last `begin`."""
-        try:
-            line = self._lines.get(timeout=timeout_s)
-        except queue.Empty:
-            raise CouldNotRunError(f"agent {self.name}: no answer within {timeout_s:g} s") from None
-        if not line:
-            raise CouldNotRunError(f"agent {self.name}: ended: {self._pipe.last_words()}")
-        reply = json.loads(line)
+        end = time.monotonic() + timeout_s
+        while (reply := self._reply(end, timeout_s)) is None:
+            pass  # a login shell greets on standard output
         if not reply["ok"]:
             raise CouldNotRunError(f"agent {self.name}: {reply['error']}")
         return unpacked(reply["result"])
+
+    def _reply(self, end: float, timeout_s: float) -> dict[str, Any] | None:
+        """Return the next line as an answer, None when it is none."""
+        try:
+            line = self._lines.get(timeout=max(0.0, end - time.monotonic()))
+        except queue.Empty:
+            raise CouldNotRunError(f"agent {self.name}: no answer within {timeout_s:g} s") from None
+        if not line:
+            raise self._ended()
+        try:
+            reply = json.loads(line)
+        except ValueError:
+            return None
+        return reply if isinstance(reply, dict) and "ok" in reply else None
+
+    def _ended(self) -> CouldNotRunError:
+        said = self._pipe.last_words()
+        hint = " (it needs Python 3 with numpy there; --python names another one)" if "numpy" in said else ""
+        return CouldNotRunError(f"agent {self.name}: ended: {said}{hint}")
 
     def close(self) -> None:
         """End the agent: it leaves when its stdin closes; killed if it does not within 5 s."""
@@ -76,4 +92,4 @@ class AgentProcess:
         try:
             self._pipe.write(data)
         except BrokenPipeError:
-            raise CouldNotRunError(f"agent {self.name}: ended: {self._pipe.last_words()}") from None
+            raise self._ended() from None

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).parents[1]
 _PARTS = ("__init__.py", "connections/*.py", "failover/*.py", "session/*.py")
+# a program that reads nothing would be waited for without end
+_TAKES_S = 30.0
 _BOOT = (
     "import sys,tempfile\n"
     "f=tempfile.NamedTemporaryFile(suffix='.zip')\n"
@@ -81,8 +83,20 @@ class CommandHost:
     def start(self, module: str, arguments: list[str] | None, take: Take) -> Pipe:
         """Start it and send it its code."""
         pipe = _LocalPipe(self._argv(module, () if arguments is None else (arguments,)), take)
-        with contextlib.suppress(BrokenPipeError):  # what went wrong is heard when the first answer is missing
+        late = threading.Timer(_TAKES_S, pipe.kill)
+        late.start()
+        try:
             pipe.write(bundle())
+        except BrokenPipeError:
+            if not late.is_alive():
+                message = f"did not take its program within {_TAKES_S:g} s: `{shlex.join(self.prefix)}` must run it"
+                raise TimeoutError(message) from None
+            # else what went wrong is heard when the first answer is missing
+        except BaseException:
+            pipe.kill()
+            raise
+        finally:
+            late.cancel()
         return pipe
 
     def _argv(self, module: str, arguments: tuple[list[str], ...]) -> list[str]:
@@ -97,8 +111,12 @@ class _LocalPipe:
     def __init__(self, argv: list[str], take: Take) -> None:
         self._process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._errors: list[bytes] = []
-        for stream, taker in ((self._process.stdout, take), (self._process.stderr, self._errors.append)):
-            threading.Thread(target=_pass_lines, args=(stream, taker), daemon=True).start()
+        self._readers = [
+            threading.Thread(target=_pass_lines, args=(stream, taker), daemon=True)
+            for stream, taker in ((self._process.stdout, take), (self._process.stderr, self._errors.append))
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def write(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -110,6 +128,7 @@ class _LocalPipe:
             raise
 
     def last_words(self) -> str:
+        self._readers[1].join(2)  # what it said may still be on its way
         text = b"".join(self._errors).decode(errors="replace").strip().splitlines()
         return text[-1] if text else f"exit code {self._process.poll()}"
 

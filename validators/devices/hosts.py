@@ -41,6 +41,7 @@ from fabric.problem import InputError, Problem
 from validators.devices.dialects import LINUX, SONIC, SONIC_CLI
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fabric.plan import Plan
@@ -161,15 +162,31 @@ def _tester_faults(data: Any) -> list[tuple[str, str]]:
         found.append((f"data.tester.side '{data['side']}' is not known", f"{INSIDE} or {OUTSIDE} of the gateways"))
     if not str(data["port"] or ""):
         found.append(("data.tester.port is empty", "name the interface on the test host"))
-    try:
-        network, hop = IPv4Network(str(data["network"])), IPv4Address(str(data["hop"]))
-        hosts = [IPv4Address(str(host)) for host in data["hosts"]]
-    except (ValueError, TypeError) as error:
-        return [*found, (f"data.tester: {error}", "hop is an address, network a prefix, hosts a list of two addresses")]
-    if len(hosts) != 2 or not all(host in network for host in hosts):
-        found.append((f"data.tester.hosts must be two addresses of {network}", ""))
-    if hop in hosts:
-        found.append((f"data.tester.hop {hop} is one of its hosts", "hop is the router on that interface"))
+    hosts = data["hosts"] if isinstance(data["hosts"], list) else [data["hosts"]]
+    faults = address_faults(str(data["hop"]), str(data["network"]), [str(host) for host in hosts])
+    return [*found, *((f"data.tester.{name}: {text}", fix) for name, text, fix in faults)]
+
+
+def address_faults(hop: str, network: str, hosts: list[str]) -> list[tuple[str, str, str]]:
+    """Return (which of `hop`, `network` and `hosts`, what is wrong with it, what to write) for a tester's addresses."""
+    found = []
+    given = {"hop": [hop], "network": [network], "hosts": hosts}
+    form = {"hop": "an address such as 10.1.0.1", "network": "a prefix such as 10.1.0.0/28",
+            "hosts": "two addresses such as 10.1.0.10 and 10.1.0.11"}  # fmt: skip
+    for name, texts in given.items():
+        read: Callable[[str], object] = IPv4Network if name == "network" else IPv4Address
+        for text in texts:
+            try:
+                read(text)
+            except ValueError as error:
+                found.append((name, str(error), form[name]))
+    if found:
+        return found
+    prefix, router, own = IPv4Network(network), IPv4Address(hop), [IPv4Address(host) for host in hosts]
+    if len(set(own)) != 2 or len(own) != 2 or not all(host in prefix for host in own):
+        found.append(("hosts", f"must be two addresses of {prefix}", form["hosts"]))
+    if router in own:
+        found.append(("hop", f"{router} is one of its hosts", "hop is the router on that interface"))
     return found
 
 

@@ -80,7 +80,7 @@ def test_testers_are_taken_from_the_hosts_file_and_the_gateway_when_a_key_leads_
         ({"side": "between"}, "side 'between' is not known"),
         ({"hosts": ["10.1.0.225"]}, "must be two addresses of 10.1.0.224/28"),
         ({"hosts": ["10.1.0.225", "10.1.9.9"]}, "must be two addresses of 10.1.0.224/28"),
-        ({"hosts": 7}, "data.tester: "),
+        ({"hosts": 7}, "data.tester.hosts: "),
         ({"network": "10.1.0.225/28"}, "has host bits set"),
         ({"hop": "10.1.0.225"}, "is one of its hosts"),
         ({"port": ""}, "port is empty"),
