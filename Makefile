@@ -43,7 +43,7 @@ demo: install
 ifneq ($(LAB),no)
 	@echo "the lab site: every device for real, in one Linux kernel of its own; the acceptance of a site that was just cabled" >&2
 	@$(SUDO) $(BIN)/kvfabric lab build >/dev/null
-	@$(SUDO) $(BIN)/kvfabric accept lab --engine uml
+	@$(BIN)/kvfabric accept lab --engine uml
 endif
 
 .PHONY: lint

@@ -29,10 +29,15 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+# where root's builds are, for everybody on this machine to boot (FHS 5.5)
+_OF_ALL = Path("/var/cache/kvfabric")
+
+
 def cache_dir() -> Path:
-    """Return $XDG_CACHE_HOME/kvfabric (default ~/.cache/kvfabric)."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "kvfabric"
+    """Return where builds go: $XDG_CACHE_HOME/kvfabric, else /var/cache/kvfabric for root and ~/.cache/kvfabric."""
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "kvfabric"
+    return _OF_ALL if os.geteuid() == 0 else Path.home() / ".cache" / "kvfabric"
 
 
 def digest(text: str) -> str:
@@ -43,9 +48,14 @@ def digest(text: str) -> str:
 
 
 def newest(pattern: str) -> Path | None:
-    """Return the cached folder with the highest version among those that match a glob, or nothing."""
-    found = sorted(cache_dir().glob(pattern), key=lambda path: _version_key(path.name))
-    return found[-1] if found else None
+    """Return the cached folder with the highest version among those that match a glob, or nothing.
+
+    What root built is everybody's; a user's own goes before it, and $XDG_CACHE_HOME before all.
+    """
+    for place in (cache_dir(),) if os.environ.get("XDG_CACHE_HOME") else (cache_dir(), _OF_ALL):
+        if found := sorted(place.glob(pattern), key=lambda path: _version_key(path.name)):
+            return found[-1]
+    return None
 
 
 def _version_key(name: str) -> list[tuple[int, str]]:

@@ -41,7 +41,7 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     if binary is None or tree is None:
         raise CouldNotRunError("the lab's kernel and root are not built yet: run `kvfabric lab build`")
     pycache = cache.cache_dir() / "pycache"
-    pycache.mkdir(exist_ok=True)
+    pycache.mkdir(parents=True, exist_ok=True)
     shutil.copy("/proc/cpuinfo", state / "share" / "cpuinfo")
     ours, theirs = socket.socketpair()
     command = [

@@ -52,8 +52,12 @@ def packages() -> list[str]:
     return _PACKAGES.split()
 
 
+# programs that Debian keeps for a group: a lab without root reads the tree as any user
+_FOR_ALL = ("usr/sbin/lldpcli",)
+
+
 def _recipe() -> str:
-    return "\n".join([_PACKAGES, _INIT, *_FOLDERS, *_EXCLUDED])
+    return "\n".join([_PACKAGES, _INIT, *_FOLDERS, *_EXCLUDED, *_FOR_ALL])
 
 
 def cached() -> Path | None:
@@ -84,6 +88,8 @@ def _build_in(work: Path) -> Path:
     run_logged(command, work / "root.log")
     for folder in _FOLDERS:
         (tree / folder).mkdir(parents=True, exist_ok=True)
+    for program in _FOR_ALL:
+        (tree / program).chmod(0o755)
     init = tree / "lab-init"
     init.write_text(_INIT)
     init.chmod(0o755)
