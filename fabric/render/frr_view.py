@@ -171,19 +171,20 @@ def sessions(plan: Plan, switch: Switch) -> tuple[Session, ...]:
 def gateway_ways(plan: Plan, switch: Switch) -> tuple[Session, ...]:
     """The sessions of a spine to the leaf whose way to the gateways it prefers, so that each way is told by some spine.
 
-    A leaf that loses its link to a gateway must know the way over the other leaf already: without one it would send
-    what that gateway knows to the standby, which resets it. A spine tells one path, and never to the leaf it came from.
+    Only where leaves have gateways and tenants: one that loses its link to a gateway must know the way over another
+    leaf already. Without it its servers' packets would go to the standby, which resets what the gateway knows. A spine
+    tells one path, and never a useful one to the leaf it has it from.
     """
     leaves = [
-        leaf.name
+        leaf
         for leaf in plan.switches_of(switch.fabric, *LEAF_KINDS)
         if any(link.kind == GATEWAY_LINK for link in plan.links_of.get(leaf.name, ()))
     ]
-    if switch.kind != SPINE or len(leaves) < 2:
+    if switch.kind != SPINE or len(leaves) < 2 or not any(leaf.vrfs for leaf in leaves):
         return ()
     number = [spine.name for spine in plan.switches_of(switch.fabric, SPINE)].index(switch.name)
-    leaf = leaves[number % len(leaves)]
-    return tuple(session for session in sessions(plan, switch) if session.device == leaf)
+    preferred = leaves[number % len(leaves)].name
+    return tuple(session for session in sessions(plan, switch) if session.device == preferred)
 
 
 def routing_text(plan: Plan, switch: Switch, *, fpm: bool) -> str:
