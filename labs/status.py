@@ -9,6 +9,8 @@ from labs import converge
 from labs.model import GATEWAY, LOADBALANCER, SERVER
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from labs.converge import Observation
     from labs.model import Lab, Node
 
@@ -59,21 +61,27 @@ def collect(lab: Lab) -> dict[str, Any]:
 
 
 def router(seen: Observation, node: Node, lab: Lab) -> dict[str, Any]:
-    """Return the figures of one router from its observation; `all` counts what is configured, planned or not."""
+    """Return the figures of one router from its observation; `all` counts what is configured, planned or not.
+
+    Neighbours behind ports without a cable in this slice are nobody's fault: they are counted as `dark`, apart.
+    """
     expected = {vni: far for vtep in lab.expect.vteps if vtep.node == seen.node for vni, far in vtep.remotes.items()}
     known = {vni: sorted(seen.rmac_vteps(vni)) for vni in expected}
     peers = list(converge.bfd_peers(seen.said.get("bfd", [])))
+    dark = set(node.dark)
     vrfs = seen.said.get("vni", {}).get("vrfs", [])
     return {
         "node": seen.node,
         "kind": node.kind,
         "trouble": seen.trouble,
-        "bgp": _tally({f"{vrf} {peer}".removeprefix("default "): up for vrf, peer, up in _sessions(seen, "")}),
+        "bgp": _tally({f"{vrf} {peer}".removeprefix("default "): up for vrf, peer, up in _sessions(seen, "")}, dark),
         "evpn": {
-            **_tally({peer: up for _, peer, up in _sessions(seen, "l2VpnEvpn")}),
+            **_tally({peer: up for _, peer, up in _sessions(seen, "l2VpnEvpn")}, dark),
             "prefixes": seen.evpn_prefixes(),
         },
-        "bfd": _tally({str(peer.get("interface") or peer.get("peer")): peer.get("status") == "up" for peer in peers}),
+        "bfd": _tally(
+            {str(peer.get("interface") or peer.get("peer")): peer.get("status") == "up" for peer in peers}, dark
+        ),
         "vni": _tally({f"{entry.get('vni')} {entry.get('vrf')}": entry.get("state") == "Up" for entry in vrfs}),
         "rmac": known,
         "rmac_wanted": {vni: sorted(far) for vni, far in expected.items()},
@@ -81,8 +89,10 @@ def router(seen: Observation, node: Node, lab: Lab) -> dict[str, Any]:
     }
 
 
-def _tally(up: dict[str, bool]) -> dict[str, Any]:
-    return {"up": sum(up.values()), "all": len(up), "down": sorted(name for name, well in up.items() if not well)}
+def _tally(up: dict[str, bool], dark: Collection[str] = ()) -> dict[str, Any]:
+    lit = {name: well for name, well in up.items() if well or name not in dark}
+    down = sorted(name for name, well in lit.items() if not well)
+    return {"up": sum(lit.values()), "all": len(lit), "down": down, "dark": len(up) - len(lit)}
 
 
 def _sessions(seen: Observation, family: str) -> list[tuple[str, str, bool]]:

@@ -38,7 +38,9 @@ def _routers(data: dict[str, Any]) -> str:
         rmac = _share({"up": known, "all": wanted})
         rows.append([r["node"], *figures, rmac, r["evpn"]["prefixes"] or "-", r["routes"].get("default", 0)])
     header = ["router", "bgp", "evpn", "bfd", "vni", "rmac", "evpn prefixes", "underlay routes"]
-    return table(header, rows) if rows else ""
+    dark = sum(r["bgp"]["dark"] for r in data["routers"])
+    note = f"\nnot counted: {dark} sessions on ports whose far end is not in this slice" if dark else ""
+    return table(header, rows) + note if rows else ""
 
 
 def _tenants(data: dict[str, Any]) -> str:

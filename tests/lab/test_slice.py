@@ -11,6 +11,7 @@ import pytest
 from fabric.problem import CouldNotRunError
 from fabric.render.registry import render_site
 from labs import engines, site
+from tests.lab.traffic import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -76,3 +77,5 @@ def test_tenants_of_production_hold(lab, xoc_256):
     assert _ping(lab, "compute-001", far, "-M", "do", "-s", "8972")
     assert _ping(lab, "compute-001", _address(xoc_256, "compute-009", "fe-p0"))
     assert not _ping(lab, "compute-017", _address(xoc_256, "compute-001", "fe-p0"))
+    # out through a gateway and one of two edge routers
+    assert wait_until(lambda: _ping(lab, "compute-001", "198.51.100.1"), 30)

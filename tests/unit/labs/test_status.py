@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fabric.cli import lab_status
@@ -45,12 +47,21 @@ def _data(**parts):
     return {**empty, **parts}
 
 
+def test_a_neighbour_that_is_not_in_the_slice_is_not_down():
+    row = status.router(SEEN, replace(LEAF, dark=("Ethernet8",)), LAB)
+    assert row["bgp"] == {"up": 1, "all": 1, "down": [], "dark": 1}
+    assert row["bfd"]["down"] == []
+    text = lab_status.text(_data(routers=[row]))
+    assert text.count("1/2 DOWN") == 1  # router MACs, which come by any port
+    assert "not counted: 1 sessions on ports whose far end is not in this slice" in text
+
+
 def test_a_router_shows_what_is_down():
     row = status.router(SEEN, LEAF, LAB)
-    assert row["bgp"] == {"up": 1, "all": 2, "down": ["Ethernet8"]}
-    assert row["evpn"] == {"up": 1, "all": 2, "down": ["Ethernet8"], "prefixes": 12}
+    assert row["bgp"] == {"up": 1, "all": 2, "down": ["Ethernet8"], "dark": 0}
+    assert row["evpn"] == {"up": 1, "all": 2, "down": ["Ethernet8"], "dark": 0, "prefixes": 12}
     assert row["bfd"]["down"] == ["Ethernet8"]
-    assert row["vni"] == {"up": 0, "all": 1, "down": ["100 Vrf-a"]}
+    assert row["vni"] == {"up": 0, "all": 1, "down": ["100 Vrf-a"], "dark": 0}
     text = lab_status.text(_data(routers=[row]))
     assert text.count("1/2 DOWN") == 4
     assert "0/1 DOWN" in text
