@@ -56,7 +56,7 @@ lint: install
 test: lint $(if $(filter no,$(LAB)),,lab)
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile -m 'not lab and not hardware'
 ifneq ($(LAB),no)
-	@KVFABRIC_REQUIRE_LAB=yes $(BIN)/python -m pytest -q -m lab
+	@KVFABRIC_REQUIRE_LAB=yes $(BIN)/python -m pytest -q -n 2 --dist loadfile -m lab
 endif
 
 # what labs boot (a kernel, a Debian root, Docker, containerlab and its image): about 16 minutes once, then cached
