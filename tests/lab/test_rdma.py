@@ -34,9 +34,9 @@ def places(lab) -> LabPlaces:
     return LabPlaces(lab)
 
 
-def _pair(lab_plan, places, **changes: Any) -> list[Result]:
+def _pair(lab_plan, places, counters: bool = True, **changes: Any) -> list[Result]:
     asked = replace(ASK, nobody_gid="10.1.0.77", **changes)
-    return probe.run(lab_plan, probe.Question("pair", OWNER, READER), asked, places)
+    return probe.run(lab_plan, probe.Question("pair", OWNER, READER), asked, places, counters=counters)
 
 
 def _flow(results: list[Result]) -> Result:
@@ -121,7 +121,11 @@ def test_another_servers_device_is_refused_by_what_its_gid_table_says(lab_plan, 
     ids=lambda value: getattr(value, "kind", ""),
 )  # fmt: skip
 def test_sets_of_flows(lab_plan, places, question: probe.Question, flows: int) -> None:
-    results = probe.run(lab_plan, question, QUICK, places)
+    # what a set adds to the counters is which links and which congestion they show: cover and incast
+    counted = question.kind in {"cover", "incast"}
+    results = probe.run(lab_plan, question, QUICK, places, counters=counted)
+    read = [result for result in results if result.check == "counters.path" and result.state is not State.SKIPPED]
+    assert bool(read) == counted
     assert sum("drive" in result.evidence for result in results) == flows
     whole = results[-1]
     assert whole.check == f"rdma.{question.kind}"
@@ -153,8 +157,9 @@ def test_the_binding_from_pypi_moves_the_same_blocks(lab_plan, lab, verb: str) -
     if found is None or not found.submodule_search_locations:
         pytest.skip("needs the package ibverbs (pip install ibverbs)")
     shutil.copytree(found.submodule_search_locations[0], lab.share / "packages" / "ibverbs", dirs_exist_ok=True)
-    results = _pair(lab_plan, WithPackage(lab), backend="ibverbs", verb=verb)
-    assert {result.state for result in results} == {State.PASS}, _texts(results)
+    results = _pair(lab_plan, WithPackage(lab), counters=verb == "read", backend="ibverbs", verb=verb)
+    assert {result.state for result in results} <= {State.PASS, State.SKIPPED}, _texts(results)
+    assert _flow(results).state is State.PASS
     assert _flow(results).labels["backend"] == "ibverbs"
     assert "does not read back traffic_class, hop_limit" in next(
         p.text for p in _flow(results).parts if p.check == "rdma.settings"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from validators.agents.agent import Agent
 
-_LOOKS, _LOOK_S = 20, 0.1
+_LOOKS, _LOOK_S = 7, 0.3
 _LEAD_S = 0.5
 
 

@@ -95,7 +95,7 @@ def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str,
 
     \b
     Examples:
-      kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --model llama-3.1-70b --tokens 2048
+      kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --model llama-3.1-70b --tokens 256
       kvfabric probe rdma lab --lab lab --from compute-001 --to compute-003 --scenario access
       kvfabric probe rdma xoc-256 --set incast --to compute-001:be0-port0 --count 8 --verb write
       kvfabric probe rdma xoc-256 --set restore --pool compute-016 --readers compute-001 --size 20GB --deadline 1

@@ -16,16 +16,13 @@ from typing import Any
 
 from validators.rdma.host.backend import BackendMissingError, DeviceError, TransferError
 from validators.rdma.host.channel import ChannelError
-from validators.rdma.host.drive import drive
 from validators.rdma.host.meeting import leave
-from validators.rdma.host.scenarios import SCENARIOS
-from validators.rdma.host.serve import serve
 
 
 def run(request: dict[str, Any]) -> dict[str, Any]:
     """Do what a request asks; failures become an `error` with a kind: missing, device, transfer or peer."""
     try:
-        return serve(request) if request["role"] == "serve" else drive(request, SCENARIOS)
+        return _role(request)
     except BackendMissingError as error:
         return _error("missing", str(error))
     except DeviceError as error:
@@ -34,6 +31,18 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         return {**_error("transfer", str(error)), "status": error.status, "detected_s": error.detected_s}
     except ChannelError as error:
         return _error("peer", str(error))
+
+
+def _role(request: dict[str, Any]) -> dict[str, Any]:
+    """Load the end that is asked for and no more: what comes in a zip is compiled anew in every process."""
+    if request["role"] == "serve":
+        from validators.rdma.host.serve import serve
+
+        return serve(request)
+    from validators.rdma.host.drive import drive
+    from validators.rdma.host.scenarios import SCENARIOS
+
+    return drive(request, SCENARIOS)
 
 
 def supervised(request: dict[str, Any]) -> dict[str, Any]:
