@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from fabric.plan import Plan
     from validators.devices.answers import Answer
 
-_LISTEN_S = 9
-_START_S = 3.0
+# how long somebody listens at most, how often it is asked whether it does (every 0.1 s), how long the last packet takes
+_LISTEN_S, _START_TRIES, _AFTER_S = 60, 50, 0.5
 
 
 class MarkingInputs(CheckInputs):
@@ -77,14 +77,14 @@ class DscpPath(Check):
         leaves = [plan.switches[name] for name in (a.leaf, b.leaf)]
         outer = f"udp port 4789 and src {leaves[0].vtep} and dst {leaves[1].vtep} and greater 1000"
         inner = f"icmp and src {a.address} and dst {b.address}"
-        with ThreadPoolExecutor(1 + len(spines)) as pool:
-            listening = {b.server: pool.submit(_listen, context, b.server, inner)}
-            if a.leaf != b.leaf:
-                listening |= {name: pool.submit(_listen, context, name, outer) for name in spines}
-            time.sleep(_START_S)
+        listening = {b.server: inner} | (dict.fromkeys(spines, outer) if a.leaf != b.leaf else {})
+        file = f"/tmp/kvfabric-tcpdump-{secrets.token_hex(8)}"  # noqa: S108  a name that nobody can know before
+        with ThreadPoolExecutor(len(listening)) as pool:
+            deaf = list(pool.map(lambda item: _listen(context, file, *item), listening.items()))
             command = f"ping -n -I {a.address} -Q {marked} -s 1000 -c 10 -i 0.2 -W 1 {b.address}; true"
             sent = context.devices.run(a.server, command, 20.0)
-            heard = {name: job.result() for name, job in listening.items()}
+            told = pool.map(lambda name: _heard(context, file, name), listening)
+            heard = {name: answer if one.ok else one for name, answer, one in zip(listening, told, deaf, strict=True)}
         return {"sent": sent.to_dict(), "heard": {name: answer.to_dict() for name, answer in heard.items()}}
 
     def judge(self, plan: Plan, inputs: MarkingInputs, observations: Observations) -> Result:
@@ -103,7 +103,9 @@ class DscpPath(Check):
         told = set().union(*heard[b.server].values()) if heard[b.server] else set()
         arrived = self._part(b.server, "packet arriving", told, dscp, b.leaf)
         if arrived.state is State.UNKNOWN:
-            said = observations["heard"][b.server].get("error") or observations["sent"]["text"].strip()[-160:]
+            heard_there = observations["heard"][b.server]
+            deaf = "" if "listening on" in heard_there["text"] else heard_there["text"].strip()[-160:]
+            said = heard_there.get("error") or deaf or observations["sent"]["text"].strip()[-160:]
             text = f"no marked packet was seen: {said}"
             arrived = Result(self.name, arrived.subject, State.ERROR, text, b.server)
         parts.append(arrived)
@@ -126,9 +128,20 @@ class DscpPath(Check):
         return Result(self.name, subject, State.FAIL, text, f"{blame}, DSCP map", labels={"device": blame})
 
 
-def _listen(context: Context, device: str, expression: str) -> Answer:
-    command = f"timeout {_LISTEN_S} tcpdump -n -v -l -c 16 -i any '{expression}' 2>&1; true"
-    return context.devices.run(device, command, _LISTEN_S + 20.0)
+def _listen(context: Context, file: str, device: str, expression: str) -> Answer:
+    """Start to listen on a device, and return when it does; it ends by itself, should nobody come back for it."""
+    # in immediate mode, since what waits in a buffer is lost when it is ended
+    listener = f"timeout {_LISTEN_S} tcpdump --immediate-mode -n -v -l -c 40 -i any '{expression}'"
+    ready = f"grep -q 'listening on' {file} || ! kill -0 $listener 2>/dev/null"
+    wait = f"for n in $(seq {_START_TRIES}); do {{ {ready}; }} && break; sleep 0.1; done"
+    command = f"{listener} >{file} 2>&1 </dev/null & listener=$!; echo $listener >{file}.pid; {wait}"
+    return context.devices.run(device, command, 20.0)
+
+
+def _heard(context: Context, file: str, device: str) -> Answer:
+    """End the listening on a device, and return what it heard."""
+    command = f"sleep {_AFTER_S:g}; kill $(cat {file}.pid) 2>/dev/null; cat {file}; rm -f {file} {file}.pid"
+    return context.devices.run(device, command, 20.0)
 
 
 def _marks(answer: dict[str, Any]) -> dict[str, set[int]]:
