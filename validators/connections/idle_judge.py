@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from validators.connections.idle import IdleSpec
 
 _LONGEST_PAUSE_S = 0.4
+# how wide the gap around a timer may be, and how far beside it the timer may lie
+FINEST_S, SLACK_S = 0.5, 0.05
 CHECK = "gateway.idle-timeout"
 # RFC 4787 REQ-5, RFC 5382 REQ-5, RFC 5508 REQ-1: the least time in seconds that the RFC asks for
 RFC_LEAST = {
@@ -97,8 +99,8 @@ def judge(
     declared: Mapping[str, float],
     *,
     rendered: Mapping[str, float] | None = None,
-    finest_s: float = 0.5,
-    slack_s: float = 0.05,
+    finest_s: float = FINEST_S,
+    slack_s: float = SLACK_S,
     labels: Mapping[str, str] | None = None,
 ) -> Result:
     """Return one result with a part per kind of flow.
@@ -130,10 +132,41 @@ def whole(subject: str, parts: tuple[Result, ...], *, labels: Mapping[str, str] 
 
 
 def decided(earlier: Result, later: Result) -> Result:
-    """Return the result of two passes of one truth table: each row from the later pass that could decide it."""
+    """Return the result of two passes of one truth table: each row from the later pass that could decide it.
+
+    A row that neither could decide alone is decided by both together: the timer lies in the gap of either.
+    """
     before = {part.subject: part for part in earlier.parts}
-    rows = [part if part.state is not State.UNKNOWN else before.get(part.subject, part) for part in later.parts]
+    rows = (_decided(before.get(part.subject, part), part) for part in later.parts)
     return whole(later.subject, tuple(rows), labels=later.labels)
+
+
+def _decided(one: Result, two: Result) -> Result:
+    if two.state is not State.UNKNOWN:
+        return two
+    return _together(one, two) if one.state is State.UNKNOWN else one
+
+
+def _together(one: Result, two: Result) -> Result:
+    """Return a row with the gap that two passes leave; the second one's when that gap decides nothing."""
+    facts = [one.evidence, two.evidence]
+    wanted = two.evidence["rendered_s"]
+    if wanted is None or any(fact["died_s"] is None for fact in facts):
+        return two
+    survived, died = max(fact["survived_s"] for fact in facts), min(fact["died_s"] for fact in facts)
+    facts.append({"survived_s": survived, "died_s": died})
+    if not all(fact["survived_s"] - SLACK_S <= wanted <= fact["died_s"] + SLACK_S for fact in facts):
+        return two
+    evidence = {**two.evidence, "survived_s": survived, "died_s": died, "resolution_s": round(died - survived, 3)}
+    where = f"survived {survived:.2f} s, dead after {died:.2f} s in two passes"
+    if not 0 < died - survived <= FINEST_S:
+        text = f"{two.labels['kind']}: {where}: too coarse to confirm {wanted:g} s"
+        return replace(two, text=text, evidence=evidence)
+    kind, declared = two.labels["kind"], two.evidence["declared_s"]
+    text = f"{kind}: {where}, wanted {wanted:g} s{_notes(kind, declared, wanted)}"
+    half = round((died - survived) / 2, 3)
+    figures = tuple(replace(figure, value=round(survived + half, 3), spread=half) for figure in two.measurements)
+    return replace(two, state=State.PASS, text=text, measurements=figures, evidence=evidence)
 
 
 def _judge_row(
@@ -153,11 +186,7 @@ def _judge_row(
         measurements.append(
             Measurement("idle timeout", round(middle, 3), "s", row.probed, round(row.resolution / 2, 3), kind)
         )
-    if declared is not None and wanted != declared:
-        text += f" (rendered for the lab; the plan declares {declared:g} s)"
-    rfc = RFC_LEAST.get(row.kind)
-    if declared is not None and rfc is not None and declared < rfc[0]:
-        text += f" (declared {declared:g} s; {rfc[1]} asks for at least {rfc[0]} s)"
+    text += _notes(row.kind, declared, wanted)
     evidence = {
         "declared_s": declared,
         "rendered_s": wanted,
@@ -178,6 +207,17 @@ def _judge_row(
         labels={**labels, "kind": row.kind},
         evidence=evidence,
     )
+
+
+def _notes(kind: str, declared: float | None, wanted: float | None) -> str:
+    """Say that a timer was rendered otherwise than declared, and that what is declared is less than an RFC asks for."""
+    text = ""
+    if declared is not None and wanted != declared:
+        text += f" (rendered for the lab; the plan declares {declared:g} s)"
+    rfc = RFC_LEAST.get(kind)
+    if declared is not None and rfc is not None and declared < rfc[0]:
+        text += f" (declared {declared:g} s; {rfc[1]} asks for at least {rfc[0]} s)"
+    return text
 
 
 def _verdict(row: IdleRow, wanted: float | None, finest_s: float, slack_s: float) -> tuple[State, str]:

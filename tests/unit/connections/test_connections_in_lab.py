@@ -144,6 +144,23 @@ def test_a_vip_whose_workers_stay_down_is_said(plan: Plan, lab: FakeLab, monkeyp
         wait_until_served(lab, front_of(plan, lab, _site(plan, lab, "forward")))
 
 
+def test_two_coarse_passes_decide_together_and_only_when_they_agree() -> None:
+    def judged(survived: float, died: float) -> Result:
+        row = IdleRow("tcp-half-closed", survived, died, 9, 0, 0, 0, 0, pause_s=3.0)
+        return idle_judge.judge("gw", [row], {"tcp-half-closed": 120.0}, rendered={"tcp-half-closed": 12.0})
+
+    low, high, wide, beside = judged(11.5, 12.1), judged(11.9, 12.6), judged(11.4, 12.5), judged(12.2, 12.9)
+    assert {result.state for result in (low, high, wide, beside)} == {State.UNKNOWN}
+    both = idle_judge.decided(low, high)
+    assert both.state is State.PASS
+    assert "survived 11.90 s, dead after 12.10 s in two passes" in both.parts[0].text
+    assert "RFC 5382" in both.parts[0].text
+    still = idle_judge.decided(low, wide)
+    assert (still.state, still.parts[0].evidence["survived_s"]) == (State.UNKNOWN, 11.5)
+    assert idle_judge.decided(still, high).state is State.PASS
+    assert idle_judge.decided(low, beside).state is State.UNKNOWN
+
+
 def _drained(plan: Plan, *slots: SlotSeen, new: str = "203.0.113.5") -> Result:
     """Judge a drain of gw-01 by what its watches saw, without a lab."""
     target = targets(plan, tenant="acme", exposure="masquerade")[0]
