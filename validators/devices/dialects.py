@@ -29,8 +29,9 @@ _CARRIER = 'for p in /sys/class/net/*; do echo "${p##*/} $(cat $p/carrier_change
 
 _LINUX = {
     "carrier": _CARRIER,
-    "version": "uname -sr; vtysh -c 'show version' 2>/dev/null | head -n 1; "
-    "echo daemons: $(vtysh -c 'show daemons' 2>&1)",
+    # one vtysh for both: to start it costs more than any answer; its first line is the daemons, or why there are none
+    "version": "uname -sr; vtysh -c 'show daemons' -c 'show version' 2>&1 | "
+    "sed -n -e '1{s/^/daemons: /;h;}' -e '/^FRRouting/p' -e '${g;p;}'",
     "clock": "date +%s",
     "lldp": "lldpcli -f json show neighbors details",
     "links": "ip -j -d link show",
@@ -87,6 +88,11 @@ DIALECTS: MappingProxyType[str, MappingProxyType[str, str]] = MappingProxyType(
         SONIC_CLI: MappingProxyType(_SONIC_CLI),
     }
 )
+
+
+# what one vtysh can be asked together: questions with JSON for an answer, then the one without
+TOGETHER = _FRR
+LAST = ("config", "show running-config no-header")
 
 
 def command_for(dialect: str, question: str) -> str:
