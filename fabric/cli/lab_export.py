@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from fabric.cli.output import print_json
+from fabric.cli.paths import Folder
 from fabric.cli.words import not_blank
 
 
@@ -20,7 +21,7 @@ from fabric.cli.words import not_blank
     callback=not_blank,
     help="leaves=2,spines=2,gateways=2,servers=4,links=2; default: all.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder; default: out/SITE/containerlab.")
+@click.option("--out", type=Folder(), help="Folder; default: out/SITE/containerlab.")
 @click.option("--name", default="", callback=not_blank, help="Name of the lab; default: the site's.")
 @click.option("--kind", "kinds", multiple=True, metavar="[ROLE=]KIND", help="How switches are played: frr (default), sonic-vs, sonic-vm.")  # noqa: E501  # fmt: skip
 @click.option("--image", "images", multiple=True, metavar="KIND=IMAGE", help="Container image of a kind.")

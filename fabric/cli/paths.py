@@ -1,4 +1,4 @@
-"""Folders: an empty name is a slip (an unset variable), never the current folder."""
+"""Folders and files: an empty name is a slip (an unset variable), never the current folder."""
 
 from __future__ import annotations
 
@@ -8,14 +8,31 @@ from typing import Any
 import click
 
 
-class Folder(click.Path):
-    """A folder to write, made if need be; or to read, where it must exist."""
+class _Named(click.Path):
+    """A path that is not empty."""
 
-    def __init__(self, *, exists: bool = False) -> None:
-        super().__init__(exists=exists, file_okay=False, path_type=Path)
+    what = ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path; fails for an empty name."""
         if not str(value).strip():
-            self.fail("is empty: name a folder, `.` for this one", param, ctx)
+            self.fail(f"is empty: {self.what}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Folder(_Named):
+    """A folder to write, made if need be; or to read, where it must exist."""
+
+    what = "name a folder, `.` for this one"
+
+    def __init__(self, *, exists: bool = False) -> None:
+        super().__init__(exists=exists, file_okay=False, path_type=Path)
+
+
+class File(_Named):
+    """A file to write."""
+
+    what = "name a file, or leave the option out"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from fabric.cli.paths import File
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fabric.charts.page import Page
 
 plot_option = click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=File(),
     metavar="FILE",
     help="Write plots and tables to FILE.html, or the first plot to FILE.svg.",
 )

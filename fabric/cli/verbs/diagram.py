@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from fabric.cli.paths import File
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _EPILOG = """\b
 Examples:
@@ -15,7 +20,7 @@ Examples:
 
 @click.command("diagram", epilog=_EPILOG)
 @click.argument("site")
-@click.option("--out", required=True, type=click.Path(dir_okay=False, path_type=Path), help="FILE.svg or FILE.html.")
+@click.option("--out", required=True, type=File(), help="FILE.svg or FILE.html.")
 def command(site: str, out: Path) -> None:
     """Draw SITE: a panel for each fabric, spines, leaves, servers by class and tenant, gateways and edge."""
     if out.suffix.lower() not in {".svg", ".html"}:

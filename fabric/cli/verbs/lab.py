@@ -10,6 +10,7 @@ from fabric.cli import lab_export
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json
+from fabric.cli.paths import Folder
 from fabric.cli.words import not_blank
 
 _NAME = click.option("--name", "-n", default="", callback=not_blank, help="Which lab, when more than one is running.")
@@ -105,7 +106,7 @@ def up(ctx: click.Context, /, **options: Any) -> None:
 
 @command.command()
 @_start_options
-@click.option("--results", type=click.Path(file_okay=False), help="Folder for /lab/results, logs and status.")
+@click.option("--results", type=Folder(), help="Folder for /lab/results, logs and status.")
 @click.argument("argv", nargs=-1, required=True)
 @click.pass_context
 def run(ctx: click.Context, /, argv: tuple[str, ...], results: str | None, **options: Any) -> None:
@@ -151,7 +152,13 @@ def _exit_code(returned: int) -> int:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(ctx: click.Context, name: str, form: str) -> None:
-    """Sessions, BFD, EVPN, VNIs, router MACs, routes, NAT, RDMA, VIPs; exit 1: not what the plan says."""
+    """Sessions, BFD, EVPN, VNIs, router MACs, routes, NAT, RDMA, VIPs; exit 1: not what the plan says.
+
+    \b
+    Examples:
+      kvfabric lab status
+      kvfabric lab status --name lab --format json
+    """
     from labs.client import attach
 
     with attach(name) as lab:
@@ -226,7 +233,13 @@ def shell(ctx: click.Context, name: str, node: str) -> None:
 @click.argument("expression", nargs=-1, type=click.UNPROCESSED)
 @click.option("-c", "--count", type=click.IntRange(min=0), help="Stop after this many packets; 100 without --for.")
 @click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Stop after this many seconds.")
-@click.option("-w", "target", type=click.Path(dir_okay=False), help="Write a pcap file (- for stdout), not text.")
+@click.option(
+    "-w",
+    "target",
+    type=click.Path(dir_okay=False),
+    callback=not_blank,
+    help="Write a pcap file (- for stdout), not text.",
+)
 @click.pass_context
 def capture(
     ctx: click.Context, name: str, port: str, expression: tuple[str, ...], count: int | None, seconds: float,

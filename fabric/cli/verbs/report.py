@@ -34,7 +34,13 @@ def command() -> None:
     type=click.Choice(["html", "junit", "json", "csv", "markdown", "prometheus"]),
 )
 def show(run: Path, style: str) -> int:
-    """Print the run in folder RUN; a run that is going on or was killed can be read too."""
+    """Print the run in folder RUN; a run that is going on or was killed can be read too.
+
+    \b
+    Examples:
+      kvfabric report show out/lab/runs/20261130T060000Z
+      kvfabric report show out/lab/runs/20261130T060000Z --format json | jq .verdict
+    """
     from validators.report.write import FORMATS
     from validators.runner_acceptance import finished
 
@@ -50,7 +56,13 @@ def show(run: Path, style: str) -> int:
 )
 @click.option("--format", "style", default="text", type=click.Choice(["text", "json"]))
 def diff(baseline: Path, run: Path, tolerance: float, style: str) -> int:
-    """Say what got worse from BASELINE to RUN, then what is new, gone or better."""
+    """Say what got worse from BASELINE to RUN, then what is new, gone or better; exit 1 when something did.
+
+    \b
+    Examples:
+      kvfabric report diff out/lab/runs/first out/lab/runs/20261130T060000Z
+      kvfabric report diff BASELINE RUN --tolerance 0.1 --format json
+    """
     from fabric.cli.output import print_json, table
     from validators.report.difference import compare
     from validators.report.write import load_run

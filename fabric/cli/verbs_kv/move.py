@@ -9,6 +9,7 @@ import click
 
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json, table
+from fabric.cli.paths import File
 from fabric.cli.plotting import plot_option, save_plot
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -45,7 +46,9 @@ def _with_conditions(function: Any) -> Any:
 @click.option("--tokens", type=count(), help="Tokens whose cache exists elsewhere.")
 @click.option("--request", default="", help="Name of the request in a record.")
 @click.option(
-    "--record", type=click.Path(dir_okay=False, path_type=Path), help="Append the decision to this JSON lines file."
+    "--record",
+    type=File(),
+    help="Append the decision to this JSON lines file.",
 )
 @click.option(
     "--replay", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Make recorded decisions again."

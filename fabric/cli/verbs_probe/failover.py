@@ -34,7 +34,7 @@ def command(
     \b
     Examples:
       kvfabric probe failover lab --lab lab --allow-disruptive
-      kvfabric probe failover lab --lab lab --tenant acme --case silent --case power --allow-disruptive --format json
+      kvfabric probe failover lab --lab lab --tenant acme --case silent --case power --allow-disruptive
     """
     from functools import partial
 
