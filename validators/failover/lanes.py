@@ -84,6 +84,9 @@ def lay(plan: Plan, lab: Running, tenant: str, exposure: str = "", rates: Rates 
     for target in targets(plan, tenant=tenant, exposure=exposure):
         try:
             site = site_of(plan, lab, target)
+            if target.exposure.mode != "masquerade":
+                # a forward's block is for its hairpin only, and two blocks at two servers would be the same addresses
+                site = replace(site, block=None)
             outside = next(far)
             spec = _spec(target, site.hosts[0], str(outside[2]), rates)
         except CouldNotRunError as error:

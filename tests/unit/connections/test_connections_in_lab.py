@@ -18,7 +18,7 @@ from validators.connections.from_plan import targets
 from validators.connections.idle_judge import IdleRow
 from validators.failover.drain_in_lab import _Drain
 from validators.failover.flows import FlowsSpec
-from validators.failover.lanes import Lane
+from validators.failover.lanes import Lane, lay
 from validators.failover.observed import CanarySeen, FlowsSeen, Silence, SlotSeen
 from validators.results import Result, State
 from validators.session import vip
@@ -187,3 +187,12 @@ def test_a_drain_that_cut_a_flow_or_let_a_new_one_land_fails(plan: Plan) -> None
     assert (cut.state, "1 of 2 established flows were cut before the deadline" in cut.text) == (State.FAIL, True)
     landed = _drained(plan, lived, new="203.0.113.2")
     assert (landed.state, "new flows landed on gw-01 while it drained" in landed.text) == (State.FAIL, True)
+
+
+def test_lanes_bring_a_block_to_one_server_only(plan: Plan, lab: FakeLab) -> None:
+    """The same free block at two servers would spread a masquerade flow's answers over both."""
+    layout = lay(plan, lab, "acme")
+    assert [lane.target.exposure.name for lane in layout.lanes] == ["masquerade", "forward", "static", "forward-2"]
+    assert [block.server for block in layout.blocks] == ["compute-001"]
+    spoken_for = [prefix for prefixes in layout.places.values() for prefix in prefixes if prefix.startswith("10.")]
+    assert sorted(set(spoken_for)) == sorted({layout.blocks[0].prefix, "10.1.0.1/32", "10.1.0.17/32", "10.1.0.25/32"})
