@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 PACKAGES = ("validators.rdma.host",)
 MODULE = "validators.rdma.host.main"
 _FIRST_PORT = 18515
+_ENDS_BY_ITSELF_S = 2.0
+"""In which an end that was connected sees that the other has gone."""
+_BEFORE_CONNECTING = frozenset({"missing", "device", "agent"})
+_TELL = "touch {0}; i=0; while [ -e {0} ] && [ $i -lt 50 ]; do sleep 0.2; i=$((i + 1)); done; rm -f {0}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +120,24 @@ def _start(
         "meeting": meeting,
         "transfer_deadline_s": ask.deadline_s / 3,
     }
-    serve = pool.submit(_run, places.agent(server.server), passive, ask.deadline_s + 30)
-    drive = pool.submit(_run, places.agent(driver.server), active, ask.deadline_s + 30)
+    here, there = places.agent(driver.server), places.agent(server.server)
+    called, waiting = (f"/tmp/kvfabric-{uuid.uuid4().hex}.over" for _ in range(2))  # noqa: S108 - own names
+    active["over"], passive["over"] = called, waiting
+    serve = pool.submit(_run, there, passive, ask.deadline_s + 30)
+    drive = pool.submit(_run, here, active, ask.deadline_s + 30)
+    drive.add_done_callback(lambda ended: _tell(ended, serve, there, waiting))
+    serve.add_done_callback(lambda ended: _tell(ended, drive, here, called))
     return drive, serve
+
+
+def _tell(ended: Future[dict[str, Any]], other: Future[dict[str, Any]], agent: Agent, over: str) -> None:
+    """Tell the other end, which may still wait to be connected, that this one has failed and will not come."""
+    if ended.cancelled() or ended.exception() or ended.result().get("error", {}).get("kind") not in _BEFORE_CONNECTING:
+        return
+    wait([other], _ENDS_BY_ITSELF_S)
+    if not other.done():
+        with suppress(CouldNotRunError):
+            agent.execute(["sh", "-c", _TELL.format(over)], b"", 60.0)
 
 
 def _open(end: Endpoint, places: Places) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
 import socket
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,8 +82,8 @@ def test_transfer_is_measured_and_its_content_checked(backend: str, verb: str) -
     assert (row.drive["left_open"], row.serve["left_open"]) == (0, 0)
 
 
-def _two(second_address: str = "127.0.0.1", deadline_s: float = 20.0) -> list[Row]:
-    ask = Ask(backend="tcp", groups=((4096, 30),), repeats=3, qps=1, identity=dict(IDENTITY), deadline_s=deadline_s)
+def _two(second_address: str = "127.0.0.1") -> list[Row]:
+    ask = Ask(backend="tcp", groups=((4096, 30),), repeats=3, qps=1, identity=dict(IDENTITY), deadline_s=20.0)
     flows = [sets.Flow(_end("a"), _end("b")), sets.Flow(_end("c"), replace(_end("d"), address=second_address))]
     return run_round(flows, ask, Here())
 
@@ -101,11 +103,23 @@ def test_flows_of_a_round_start_together_and_leave_no_file() -> None:
     assert "did not run together" in in_lab.text
 
 
-def test_a_flow_that_fails_early_does_not_hold_the_others() -> None:
-    # the other end waits half of the deadline for nobody
-    rows = _two("192.0.2.1", deadline_s=10.0)
+def test_a_flow_that_fails_early_does_not_hold_the_others(monkeypatch) -> None:
+    names = (SimpleNamespace(hex=f"test-{os.getpid()}-{number}") for number in itertools.count())
+    monkeypatch.setattr("validators.rdma.launch.uuid.uuid4", lambda: next(names))
+    rows = _two("192.0.2.1")
     assert rows[0].drive["transfers"] == 3
     assert rows[1].drive["error"]["kind"] == "device"
+    assert rows[1].serve["error"]["text"] == "the other end ended before it was connected"
+    assert not list(Path("/tmp").glob(f"kvfabric-test-{os.getpid()}-*")), "nothing of it is left"
+
+
+def test_an_end_that_cannot_be_called_is_not_waited_for() -> None:
+    flow = sets.Flow(replace(_end("owner"), address="192.0.2.1"), _end("reader"))
+    ask = Ask(backend="tcp", groups=((4096, 3),), repeats=1, identity=dict(IDENTITY), deadline_s=40.0)
+    row = run_round([flow], ask, Here())[0]
+    assert row.serve["error"]["kind"] == "device"
+    assert row.drive["error"]["text"] == "the other end ended before it was connected"
+    assert judge(None, row, None, Limits()).state is State.FAIL
 
 
 def test_what_runs_is_ended_when_nobody_waits_for_it(monkeypatch) -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import time
+from pathlib import Path
 from typing import Any
+
+_LOOK_S = 0.3
+"""Time between two looks for the file that says that the other end will not come."""
 
 
 class ChannelError(Exception):
@@ -57,22 +61,26 @@ class Channel:
         self.stream.close()
 
 
-def accept(address: str, port: int, timeout_s: float) -> Channel:
-    """Wait for one peer. Raises ChannelError."""
+def accept(address: str, port: int, timeout_s: float, over: str = "") -> Channel:
+    """Wait for one peer, until the deadline or until the file `over` says that none will come. Raises ChannelError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    end = time.monotonic() + timeout_s
     try:
         with socket.create_server((address, port), family=family) as listener:
-            listener.settimeout(timeout_s)
-            stream, _ = listener.accept()
-    except TimeoutError as error:
-        raise ChannelError(f"nobody connected to {address}:{port} within {timeout_s:g} s") from error
+            while True:
+                listener.settimeout(max(0.001, min(_LOOK_S, end - time.monotonic())))
+                try:
+                    return Channel(listener.accept()[0])
+                except TimeoutError as error:
+                    _raise_if_over(over)
+                    if time.monotonic() >= end:
+                        raise ChannelError(f"nobody connected to {address}:{port} within {timeout_s:g} s") from error
     except OSError as error:
         raise ChannelError(f"cannot listen on {address}:{port}: {error}") from error
-    return Channel(stream)
 
 
-def dial(address: str, port: int, timeout_s: float) -> Channel:
-    """Connect, trying until the deadline, as the other end may start later. Raises ChannelError."""
+def dial(address: str, port: int, timeout_s: float, over: str = "") -> Channel:
+    """Connect, trying until the deadline or the file `over`, as the other end may start later. Raises ChannelError."""
     end = time.monotonic() + timeout_s
     while True:
         try:
@@ -80,6 +88,13 @@ def dial(address: str, port: int, timeout_s: float) -> Channel:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return Channel(stream, max(30.0, timeout_s))
         except OSError as error:
+            _raise_if_over(over)
             if time.monotonic() > end:
                 raise ChannelError(f"cannot reach {address}:{port} within {timeout_s:g} s: {error}") from error
             time.sleep(0.05)
+
+
+def _raise_if_over(over: str) -> None:
+    if over and Path(over).exists():
+        Path(over).unlink(missing_ok=True)
+        raise ChannelError("the other end ended before it was connected")

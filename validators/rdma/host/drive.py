@@ -127,7 +127,7 @@ def drive(request: dict[str, Any], scenarios: dict[str, Callable[[Driver], dict[
     """Run the scenario a request names and return its row. Raises the errors of `backend` and `channel`."""
     backend, device = open_device(request["backend"], OpenSpec(**request["open"]))
     try:
-        channel = dial(request["peer"], request["port"], request.get("wait_s", 30.0))
+        channel = dial(request["peer"], request["port"], request.get("wait_s", 30.0), request.get("over", ""))
         driver = Driver(device, backend, channel, request)
         row = {"role": "drive", "scenario": request["scenario"], **driver.about()}
         row |= scenarios[request["scenario"]](driver)

@@ -152,7 +152,7 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     backend, device = open_device(request["backend"], OpenSpec(**request["open"]))
     try:
         server = Server(device, backend)
-        channel = accept(request["listen"], request["port"], request.get("wait_s", 30.0))
+        channel = accept(request["listen"], request["port"], request.get("wait_s", 30.0), request.get("over", ""))
         ended = _loop(server, channel, request.get("idle_s", 120.0))
         left = server.answer({"op": "free"})["left_open"]
     finally:
