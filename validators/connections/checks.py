@@ -48,7 +48,7 @@ class LadderInputs(ExposureInputs):
 
     protocol: str = "udp"
     connections: Annotated[int, Field(ge=1)] = 400
-    start: Annotated[float, Field(gt=0)] = 100.0
+    start: Annotated[float, Field(gt=0)] = 200.0
     highest: Annotated[float, Field(gt=0)] = 1600.0
     wanted: Annotated[float, Field(gt=0)] | None = None
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from validators.results import Result
 
 # a silence of so many ms is no more than a frame or two that came late
-_LEAST_MS = 200.0
+_LEAST_MS = 300.0
 _AROUND_MS = 500.0
 
 

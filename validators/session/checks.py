@@ -31,7 +31,7 @@ class RequestSessionsInputs(CheckInputs):
         "worker",
         "tool",
     )
-    sessions: Annotated[int, Field(ge=1, le=16)] = 4
+    sessions: Annotated[int, Field(ge=1, le=16)] = 2
 
 
 class RequestSessions(GatewayProbe):

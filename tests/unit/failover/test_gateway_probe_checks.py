@@ -123,7 +123,7 @@ def drained(state, text):
 def test_a_drain_is_judged_by_what_it_cut():
     good = outcome(GatewayDrain, DRAIN, drained(State.PASS, "none of 6 established flows was cut"))
     assert good.state is State.PASS
-    assert good.text == "nothing established was cut in 1 exposures, 6 flows each"
+    assert good.text == "nothing established was cut in 1 exposures, 4 flows each"
     assert good.evidence["timeline"]["flows"]
     assert good.evidence["gatewayctl"] == ["drained"]
     bad = outcome(GatewayDrain, DRAIN, drained(State.FAIL, "2 of 6 established flows were cut before the deadline"))
