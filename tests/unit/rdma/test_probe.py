@@ -88,11 +88,18 @@ def _two(second_address: str = "127.0.0.1") -> list[Row]:
     return run_round(flows, ask, Here())
 
 
-def test_flows_of_a_round_start_together_and_leave_no_file() -> None:
+@pytest.fixture
+def own_names(monkeypatch) -> None:
+    """Names that tell our files from those of tests that run beside us."""
+    names = (SimpleNamespace(hex=f"test-{os.getpid()}-{number}") for number in itertools.count())
+    monkeypatch.setattr("validators.rdma.launch.uuid.uuid4", lambda: next(names))
+
+
+def test_flows_of_a_round_start_together_and_leave_no_file(own_names) -> None:
     rows = _two()
     assert [row.drive["transfers"] for row in rows] == [3, 3]
     assert abs(rows[0].drive["began"] - rows[1].drive["began"]) < 1.0
-    assert not list(Path("/tmp").glob("kvfabric-*.ready"))
+    assert not list(Path("/tmp").glob(f"kvfabric-test-{os.getpid()}-*"))
     whole = judge_whole(Question("bisection"), Ask(), rows, [judge(None, row, None, Limits()) for row in rows], "")
     assert whole.state is State.PASS, whole.text
     rows[1].drive["late_s"] = 60.0
@@ -103,9 +110,7 @@ def test_flows_of_a_round_start_together_and_leave_no_file() -> None:
     assert "did not run together" in in_lab.text
 
 
-def test_a_flow_that_fails_early_does_not_hold_the_others(monkeypatch) -> None:
-    names = (SimpleNamespace(hex=f"test-{os.getpid()}-{number}") for number in itertools.count())
-    monkeypatch.setattr("validators.rdma.launch.uuid.uuid4", lambda: next(names))
+def test_a_flow_that_fails_early_does_not_hold_the_others(own_names) -> None:
     rows = _two("192.0.2.1")
     assert rows[0].drive["transfers"] == 3
     assert rows[1].drive["error"]["kind"] == "device"
