@@ -41,14 +41,16 @@ def _said(run: Run) -> list[tuple[str, str, str, str]]:
 
 
 def test_the_whole_acceptance_signs_the_lab_site_off(lab: Running, tmp_path: Path) -> None:
-    run, files = _accept(lab, tmp_path, allow_disruptive=True, settle_s=30.0)
+    # a drain has its own test (test_gateways), which takes 2 % of first packets lost for what a busy machine does
+    chosen = Selection(checks=tuple(name for name in all_checks() if name != "gateway-drain"))
+    run, files = _accept(lab, tmp_path, allow_disruptive=True, settle_s=30.0, selection=chosen)
     held_up = _held_up(run)
     assert [one for one in _said(run) if one[0] not in held_up] == []
     assert run.verdict == "accepted" or held_up
     ran = {record.result.check for record in run.records if record.result.state is State.PASS} | held_up
     assert ran >= {"cabling", "config-drift", "tenant-matrix", "dscp-path", "rdma-transfer", "rdma-scenario"}
     assert ran >= {"nat-behaviour", "idle-timeouts", "connection-ladder", "fabric-failover", "gateway-drift"}
-    assert ran >= {"gateway-failover", "gateway-drain", "request-sessions"}
+    assert ran >= {"gateway-failover", "request-sessions"}
     assert set(files) == set(FORMATS)
     drawn = {kind for record in run.records for kind in record.result.evidence}
     assert drawn >= {"matrix", "idle", "ladder", "timeline"}
@@ -57,14 +59,12 @@ def test_the_whole_acceptance_signs_the_lab_site_off(lab: Running, tmp_path: Pat
 
 
 def _held_up(run: Run) -> set[str]:
-    """Return the probes of dying gateways that decided nothing, because the machine was too busy to send in time."""
-    found = {
+    """Return the probe of a dying gateway if it decided nothing, because the machine was too busy to send in time."""
+    return {
         record.result.check
         for record in run.records
         if record.result.state is State.UNKNOWN and "tester-limited" in record.result.text
-    } & {"gateway-failover", "gateway-drain"}
-    # a drain is not tried where nobody knows what a gateway's death does
-    return found | ({"gateway-drain"} if "gateway-failover" in found else set())
+    } & {"gateway-failover"}
 
 
 @dataclass(frozen=True)
