@@ -127,14 +127,9 @@ class SiteBuilder:
         peer_overlaps(self.inventory, self.peers, flat, self.problems)
 
     def _check_subnets(self, tenant: str) -> None:
-        subnets = list(self.subnets[tenant].values())
-        for i, subnet in enumerate(subnets):
+        for subnet in self.subnets[tenant].values():
             network = IPv4Network(subnet.prefix)
             path = ("tenants", tenant, "subnets", subnet.name)
-            for other in subnets[i + 1 :]:
-                if network.overlaps(IPv4Network(other.prefix)):
-                    text = f"{subnet.prefix} ({subnet.fabric}) and {other.prefix} ({other.fabric}) overlap"
-                    self._bad("tenant.overlap", path, f"tenant {tenant}", text, "give them disjoint prefixes")
             for name, pool in infrastructure(self.site):
                 if network.overlaps(pool):
                     text = f"{subnet.prefix} overlaps the site's own {name} {pool}"

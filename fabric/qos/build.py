@@ -72,11 +72,21 @@ def build_qos(
     )
 
 
+def _clash(what: str, value: int, rdma: tuple[str, int], cnp: tuple[str, int]) -> tuple[str, str, str]:
+    """(field, text, fix) of a number that RDMA and CNP share: the one that left its default gets it back."""
+    field, default = rdma if value == cnp[1] else cnp
+    return field, f"{what} {value} is both RDMA and CNP", f"use `{field}: {default}`"
+
+
 def _check(inventory: Inventory, roce: Roce, problems: list[Problem]) -> None:
     queue = roce.priority if roce.queue is None else roce.queue
+    both = [name for name in ("queue", "priority") if getattr(roce, name) == roce.cnp_queue]
     wrong = (
-        (roce.dscp == roce.cnp_dscp, "cnp_dscp", f"DSCP {roce.dscp} is both RDMA and CNP", "use 48 for CNP"),
-        (queue == roce.cnp_queue, "cnp_queue", f"queue {queue} is both RDMA and CNP", "use queue 6 for CNP"),
+        (
+            roce.dscp == roce.cnp_dscp,
+            *_clash("DSCP", roce.dscp, ("dscp", 26), ("cnp_dscp", 48)),
+        ),
+        *((True, *_clash(name, roce.cnp_queue, (name, 3), ("cnp_queue", 6))) for name in both),
         (0 in (queue, roce.priority), "priority", "queue and priority 0 carry all other traffic", "use priority 3"),
         (
             roce.ecn.min >= roce.ecn.max,

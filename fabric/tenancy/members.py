@@ -10,7 +10,7 @@ from fabric.allocation.addresses import dotted
 from fabric.allocation.ledger import Ledger, PoolExhaustedError
 from fabric.hardware.ranges import expand_hosts
 from fabric.plan import Subnet
-from fabric.problem import Severity
+from fabric.tenancy.overlaps import overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -220,25 +220,13 @@ def peer_overlaps(
     subnets: dict[str, tuple[Subnet, ...]],
     problems: list[Problem],
 ) -> None:
-    """Tenants that exchange routes must not share addresses; nor may two clients of one service tenant."""
-    from ipaddress import IPv4Network
-
-    seen: set[tuple[str, str, str]] = set()
-    for name, around in peers.items():
-        group = [name, *around]
-        ranges = [(t, s, IPv4Network(s.prefix)) for t in group for s in subnets.get(t, ())]
-        for i, (left, left_subnet, left_range) in enumerate(ranges):
-            for right, right_subnet, right_range in ranges[i + 1 :]:
-                if left == right or left_subnet.fabric != right_subnet.fabric or not left_range.overlaps(right_range):
-                    continue
-                first, second = sorted((left, right))
-                if (first, second, left_subnet.fabric) in seen:
-                    continue
-                seen.add((first, second, left_subnet.fabric))
-                path = ("tenants", second, "subnets")
-                via = "" if name in (left, right) else f" through their common peer {name}"
-                text = f"{left_range} of {left} and {right_range} of {right} overlap, and they meet{via}"
-                fix = "give them disjoint subnets, or remove the peering"
-                problems.append(
-                    inventory.problem("tenant.overlap", path, f"tenant {second}", text, fix, Severity.ERROR)
-                )
+    """Subnets of a tenant and its peers must not overlap, in one fabric or between two of one server."""
+    for found in overlaps(subnets, peers):
+        paths = [
+            ("tenants", tenant, "subnets", subnet.name)
+            for tenant, subnet in ((found.left, found.left_subnet), (found.right, found.right_subnet))
+        ]
+        left_at, right_at = (f"{file}:{line}" for file, line in map(inventory.where, paths))
+        text = found.sentence(left_at, right_at)
+        fix = "give them disjoint prefixes" + ("" if found.left == found.right else ", or remove the peering")
+        problems.append(inventory.problem("tenant.overlap", paths[1], f"tenant {found.right}", text, fix))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from fabric.analysis.rendered import CONFIG_DB
 from fabric.analysis.rule import Rule
 from fabric.plan import EXTERNAL_LINK, FABRIC_LINK, SERVER_LINK
+from fabric.tenancy.overlaps import overlaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.plan import Tenant
     from fabric.problem import Problem
 
 VXLAN_OVERHEAD = 50  # outer IPv4 (20), UDP (8), VXLAN (8) and inner Ethernet (14) bytes; RFC 7348 section 5
@@ -100,10 +100,10 @@ class UnnumberedPorts(Rule):
 
 
 class PeersDisjoint(Rule):
-    """A tenant and all its peers have subnets that do not overlap.
+    """A tenant and all its peers have subnets that do not overlap, in one fabric or between two.
 
-    Why: a VRF that holds two tenants' equal prefixes sends to whichever came last. Other tools compare one direction
-        only, or not at all.
+    Why: a VRF that holds two tenants' equal prefixes sends to whichever came last, and a server with ports in two
+        fabrics sends by the wrong one. Other tools compare one direction only, or not at all.
     Fix: renumber one tenant, or do not peer both with the same third one.
     """
 
@@ -111,26 +111,9 @@ class PeersDisjoint(Rule):
 
     def check(self) -> Iterator[Problem]:
         tenants = self.plan.tenants
-        seen: set[frozenset[str]] = set()
-        for tenant in tenants.values():
-            around = [tenant, *(tenants[name] for name in tenant.peers if name in tenants)]
-            for i, one in enumerate(around):
-                for two in around[i + 1 :]:
-                    pair = frozenset({one.name, two.name})
-                    for prefix in _common(one, two) if pair not in seen else ():
-                        seen.add(pair)
-                        meet = "" if tenant in (one, two) else f", and {tenant.name} peers with both"
-                        text = f"{prefix} overlaps a subnet of tenant {two.name}{meet}"
-                        yield self.finding(f"tenant {one.name}", text)
-
-
-def _common(one: Tenant, two: Tenant) -> list[str]:
-    return [
-        a.prefix
-        for a in one.subnets
-        for b in two.subnets
-        if a.fabric == b.fabric and IPv4Network(a.prefix).overlaps(IPv4Network(b.prefix))
-    ]
+        subnets = {name: tenant.subnets for name, tenant in tenants.items()}
+        for found in overlaps(subnets, {name: tenant.peers for name, tenant in tenants.items()}):
+            yield self.finding(f"tenant {found.right}", found.sentence())
 
 
 class TenantsOutsideUnderlay(Rule):
