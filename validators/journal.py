@@ -142,6 +142,10 @@ class Journal:
         self._lines.append({"event": "finished", **record.to_dict()})
         self.finished[record.case] = record
 
+    def end(self, at: str) -> None:
+        """Write that the run has ended in order, at this time (UTC, ISO 8601): a journal without it was interrupted."""
+        self._lines.append({"event": "end", "at": at})
+
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
@@ -163,7 +167,10 @@ def read_journal(folder: Path) -> tuple[RunInfo, list[Record]]:
 
 
 def read_entries(entries: list[dict[str, Any]], path: Path) -> tuple[RunInfo, list[Record]]:
-    """Return the run and its finished cases. Raises InputError with every line that cannot be one."""
+    """Return the run and its finished cases; without an end, the run's `finished` is empty.
+
+    Raises InputError with every line that cannot be one.
+    """
     if not entries or entries[0].get("event") != "run":
         text = "the journal has no first line"
         raise InputError([Problem("journal.damaged", path.parent.name, text, "start a new run", str(path), 1)])
@@ -176,6 +183,8 @@ def read_entries(entries: list[dict[str, Any]], path: Path) -> tuple[RunInfo, li
                 info = RunInfo.from_dict(entry)
             elif entry.get("event") == "finished":
                 records.append(Record.from_dict(entry))
+            elif entry.get("event") == "end" and info is not None:
+                info = RunInfo.from_dict(info.to_dict() | {"finished": entry["at"]})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             text = f"this line lacks something, or it is of another kind: {error}"
             problems.append(Problem("journal.damaged", path.name, text, _DAMAGED, str(path), number))

@@ -18,7 +18,8 @@ class RunInfo:
     """The facts of a run that every report repeats.
 
     `plan` and `catalog` are SHA-256 digests; times are UTC in ISO 8601; `versions` names our own and the tools' and
-    devices' versions; `options` are the limits and choices (seed, trials, duration, what was selected).
+    devices' versions; `options` are the limits and choices (seed, trials, duration, what was selected); `cases` is how
+    many cases each stage has. `finished` is empty until the run has ended in order: one that was killed never has it.
     """
 
     name: str
@@ -32,6 +33,7 @@ class RunInfo:
     seed: int = 0
     versions: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    cases: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -42,11 +44,12 @@ class RunInfo:
         """Read what `to_dict` wrote; unknown keys of a later version are ignored."""
         info = RunInfo(**{name: data[name] for name in RunInfo.__slots__ if name in data})
         for name in RunInfo.__slots__:
-            wanted = {"seed": int, "versions": dict, "options": dict}.get(name, str)
+            wanted = {"seed": int, "versions": dict, "options": dict, "cases": dict}.get(name, str)
             if not isinstance(getattr(info, name), wanted):
                 message = f"{name} is no {wanted.__name__}"
                 raise TypeError(message)
         _require(info.versions, dict.fromkeys(info.versions, str), "versions")
+        _require(info.cases, dict.fromkeys(info.cases, int), "cases")
         return info
 
 

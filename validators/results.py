@@ -27,6 +27,8 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+# why a check that disturbs traffic was not asked
+NEEDS_PERMISSION = "disturbs traffic: give --allow-disruptive to run it"
 BAD = frozenset({State.FAIL, State.ERROR, State.UNKNOWN})
 _ORDER = (State.FAIL, State.ERROR, State.UNKNOWN, State.PASS, State.SKIPPED)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import filter as filter_names
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from validators.devices.stored import SNAPSHOT, Recorder, StoredDevices
 from validators.journal import Journal
 from validators.journal_records import RunInfo
 from validators.journal_undo import UndoLog, replay
-from validators.report.model import Run
 from validators.report.redact import Redactor
 from validators.report.topology import topology_of
 from validators.report.write import TOPOLOGY, load_run, write_reports
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from fabric.plan import Plan
     from validators.devices.answers import Devices
+    from validators.report.model import Run
     from validators.runner_events import Processor
 
 
@@ -153,6 +154,7 @@ def _run(
         folder.name, wanted.plan.site, wanted.plan.profile, wanted.plan.digest, digest(cases), devices.name, now(),
         seed=wanted.seed, options=_options(wanted),
         versions={"kvfabric": __version__, "python": platform.python_version()},
+        cases=dict(Counter(case.check.stage.value for case in cases)),
     )  # fmt: skip
     journal = (Journal.resume if wanted.resume else Journal.start)(folder, info)
     write_json(folder / TOPOLOGY, topology_of(wanted.plan))
@@ -167,18 +169,15 @@ def _run(
     )
     try:
         Runner(wanted.plan, devices, journal, undo, folder, options, processors).run(cases)
+        journal.end(now())  # only here: what ends the run in another way leaves it interrupted
+    except KeyboardInterrupt as error:
+        error.add_note(f"{folder} is not complete: go on with the same command and --resume --name {folder.name}")
+        raise
     finally:
         journal.close()
         undo.close()
-        files = write_reports(finished(folder), folder)
-    return finished(folder), folder, files
-
-
-def finished(folder: Path) -> Run:
-    """Read a run back, with the time of its last case as its end."""
-    run = load_run(folder)
-    last = max((record.at for record in run.records), default="")
-    return Run(replace(run.info, finished=last), run.records, run.topology)
+        files = write_reports(run := load_run(folder), folder)
+    return run, folder, files
 
 
 def _options(wanted: Acceptance) -> dict[str, Any]:

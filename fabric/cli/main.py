@@ -96,8 +96,8 @@ def _run(argv: list[str] | None) -> int:
         return _could_not_run(str(error), argv)
     except click.exceptions.Exit as error:
         return error.exit_code
-    except click.Abort:
-        return _ended(ended, argv)
+    except click.Abort as error:
+        return _ended(ended, argv, getattr(error.__cause__, "__notes__", []))
     except click.ClickException as error:
         return _misused(error, argv)
     except (BrokenPipeError, PipeBrokenError) as error:
@@ -118,10 +118,11 @@ def _run(argv: list[str] | None) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _ended(ended: list[signal.Signals], argv: list[str] | None) -> int:
-    """Say that we were ended, and return what a shell says of a program that a signal ended."""
+def _ended(ended: list[signal.Signals], argv: list[str] | None, notes: Sequence[str]) -> int:
+    """Say that we were ended, with how to go on; return what a shell says of a program that a signal ended."""
     number = ended[0] if ended else signal.SIGINT
     text = "interrupted" if number is signal.SIGINT else f"ended by {number.name}"
+    text = ". ".join([text, *notes])
     click.echo(f"kvfabric: {text}", err=True)
     _answer_json([_problem("ended", text)], argv)
     return 128 + number

@@ -51,6 +51,8 @@ def _properties(run: Run) -> list[str]:
     info = run.info
     facts = {
         "site": info.site,
+        "verdict": run.verdict,
+        "without": ", ".join(run.without),
         "plan": info.plan,
         "catalog": info.catalog,
         "engine": info.engine,

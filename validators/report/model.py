@@ -8,12 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from validators.check import Stage
-from validators.results import BAD, Result, State, combine
+from validators.journal_records import Record
+from validators.results import BAD, NEEDS_PERMISSION, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from validators.journal_records import Record, RunInfo
+    from validators.journal_records import RunInfo
+
+
+# options of a run that name a part of its catalog
+_SELECTED = ("tags", "devices", "tenants", "checks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,9 @@ class Run:
 
     @cached_property
     def verdict(self) -> str:
-        """What a person signs: accepted only when something was measured and nothing is bad."""
+        """What a person signs: accepted only when the run has ended, something was measured and nothing is bad."""
+        if not self.info.finished:
+            return "interrupted"
         states = {record.result.state for record in self.records}
         if State.FAIL in states:
             return "not accepted"
@@ -49,6 +56,25 @@ class Run:
             return "not decided"
         blocked = [r for r in self.records if r.result.state is State.SKIPPED and r.result.text.startswith("not run")]
         return "not decided" if blocked else "accepted"
+
+    @cached_property
+    def without(self) -> tuple[str, ...]:
+        """What the verdict says nothing about, in words: stages of which all was skipped, checks that disturb traffic
+        and were not allowed to, and what the selection of the run left out."""
+        found: list[str] = []
+        for name, records, _, state in self.stages:
+            if state is State.SKIPPED:
+                found.append(f"{name} ({len(records)} skipped)")
+                continue
+            waived = (r.result.check for r in records if r.result.text == NEEDS_PERMISSION)
+            found += dict.fromkeys(waived)
+        chosen = [f"{key} {_listed(value)}" for key in _SELECTED if (value := self.info.options.get(key))]
+        return (*found, *([f"anything but {' and '.join(chosen)}"] if chosen else []))
+
+    @property
+    def headline(self) -> str:
+        """The verdict and what it goes without, as a title says it."""
+        return f"{self.verdict}, without: {', '.join(self.without)}" if self.without else self.verdict
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -86,6 +112,21 @@ class Run:
     def device_states(self) -> dict[str, tuple[State, str]]:
         """Return device -> worst state and its text."""
         return _worst(self.leaves(), "device")
+
+
+def interruption(info: RunInfo, records: list[Record]) -> Record:
+    """Return what a run without an end says of itself: how far it came, which stages lack cases, and how to go on."""
+    done = Counter(record.stage for record in records)
+    left = {stage: count - done[stage] for stage, count in info.cases.items() if count > done[stage]}
+    text = f"the run has no end: it was interrupted, or still runs. {len(records)}"
+    text += f" of {sum(info.cases.values())} cases ended" if info.cases else " cases ended"
+    text += f"; not run: {', '.join(f'{count} of {stage}' for stage, count in left.items())}" if left else ""
+    text += f". Go on with the same `kvfabric accept`, --resume and --name {info.name}"
+    return Record("run", "run", Result("run", info.name, State.ERROR, text))
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _worst(leaves: Iterator[Leaf], label: str) -> dict[str, tuple[State, str]]:

@@ -32,6 +32,7 @@ def to_json(run: Run) -> str:
     data = {
         "run": run.info.to_dict(),
         "verdict": run.verdict,
+        "without": list(run.without),
         "counts": run.counts,
         "results": [record.to_dict() for record in run.records],
     }
@@ -57,10 +58,10 @@ def to_markdown(run: Run) -> str:
     """Return a summary to paste: verdict, a line per stage, then what is not as it should be."""
     info = run.info
     lines = [
-        f"# Acceptance of {info.site}: {run.verdict}",
+        f"# Acceptance of {info.site}: {run.headline}",
         "",
-        f"Run {info.name}, engine {info.engine}, {info.started} to {info.finished or '?'}, plan `{info.plan[:12]}`, "
-        f"seed {info.seed}.",
+        f"Run {info.name}, engine {info.engine}, {info.started} to {info.finished or 'no end'}, "
+        f"plan `{info.plan[:12]}`, seed {info.seed}.",
         "",
         "| stage | pass | fail | error | skipped | unknown |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -110,7 +111,11 @@ def to_prometheus(run: Run) -> str:
     Source: Prometheus exposition formats, text-based format 0.0.4.
     """
     site = {"site": run.info.site}
+    facts = {"verdict": run.verdict, "without": ", ".join(run.without)}
     lines = [
+        "# HELP kvfabric_acceptance_accepted 1 when the last acceptance ended as accepted, else 0.",
+        "# TYPE kvfabric_acceptance_accepted gauge",
+        _sample("kvfabric_acceptance_accepted", site | facts, int(run.verdict == "accepted")),
         "# HELP kvfabric_acceptance_cases Cases of the last acceptance by stage and state.",
         "# TYPE kvfabric_acceptance_cases gauge",
     ]

@@ -117,9 +117,17 @@ def _accept(wanted: object, style: str, verbose: bool) -> int:
     assert isinstance(wanted, Acceptance)
     run, folder, files = accept(wanted, [Progress(sys.stderr, colour=wants_colour(sys.stderr), verbose=verbose)])
     if style == "json":
-        print_json({"verdict": run.verdict, "counts": run.counts, "folder": str(folder), "report": str(files["html"])})
+        print_json(
+            {
+                "verdict": run.verdict,
+                "without": run.without,
+                "counts": run.counts,
+                "folder": str(folder),
+                "report": str(files["html"]),
+            }
+        )
     else:
         counts = ", ".join(f"{n} {state}" for state, n in run.counts.items() if n)
-        click.echo(f"{run.verdict}: {counts}\nreport: {files['html']}")
+        click.echo(f"{run.headline}\ncases: {counts}\nreport: {files['html']}")
     by_state = {State.PASS: EXIT_PASS, State.FAIL: EXIT_FAILED, State.SKIPPED: EXIT_NOTHING_RAN}
     return by_state.get(run.state, EXIT_COULD_NOT_RUN)

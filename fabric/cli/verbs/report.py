@@ -34,17 +34,16 @@ def command() -> None:
     type=click.Choice(["html", "junit", "json", "csv", "markdown", "prometheus"]),
 )
 def show(run: Path, style: str) -> int:
-    """Print the run in folder RUN; a run that is going on or was killed can be read too.
+    """Print the run in folder RUN; one that is going on or was killed can be read too, and says `interrupted`.
 
     \b
     Examples:
       kvfabric report show out/lab/runs/20261130T060000Z
       kvfabric report show out/lab/runs/20261130T060000Z --format json | jq .verdict
     """
-    from validators.report.write import FORMATS
-    from validators.runner_acceptance import finished
+    from validators.report.write import FORMATS, load_run
 
-    click.echo(FORMATS[style][1](finished(run)), nl=False)
+    click.echo(FORMATS[style][1](load_run(run)), nl=False)
     return EXIT_PASS
 
 

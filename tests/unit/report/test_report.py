@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -32,6 +33,7 @@ INFO = RunInfo(
     "c" * 64,
     "simulated",
     "2026-01-01T00:00:00Z",
+    finished="2026-01-01T00:01:38Z",
     seed=7,
     versions={"frr": "8.4.4"},
 )
@@ -91,6 +93,34 @@ def test_a_stage_that_did_not_run_is_not_accepted():
         "b", "tenants", Result("x", "b", State.SKIPPED, "not run, because stage cabling could not be judged")
     )
     assert run(record("a"), blocked).verdict == "not decided"
+
+
+def test_the_verdict_says_what_it_goes_without():
+    def skipped(check, stage, text):
+        return Record(check, stage, Result(check, "x", State.SKIPPED, text))
+
+    not_allowed = "disturbs traffic: give --allow-disruptive to run it"
+    mixed = Run(
+        replace(INFO, options={"checks": ["nat-*", "fabric-failover"]}),
+        (
+            record("a"),
+            Record("serving", "gateways", Result("gateway-serving", "x", State.PASS, "")),
+            skipped("nat-behaviour", "gateways", not_allowed),
+            skipped("real", "gateways", "needs real ports"),
+            skipped("fabric-failover", "failover", not_allowed),
+        ),
+    )
+    words = "nat-behaviour, failover (1 skipped), anything but checks nat-*, fabric-failover"
+    assert mixed.verdict == "accepted"
+    assert mixed.headline == f"accepted, without: {words}"
+    assert run(record("a")).headline == "accepted"
+    assert to_markdown(mixed).startswith(f"# Acceptance of lab: accepted, without: {words}\n")
+    page = to_html(mixed)
+    assert f"<b>Without:</b> {words}" in page
+    assert f"<b>accepted</b>, without: {words}" in page.partition("card sign")[2]
+    assert json.loads(to_json(mixed))["without"] == list(mixed.without)
+    assert f'name="without" value="{words}"' in to_junit(mixed)
+    assert f'kvfabric_acceptance_accepted{{site="lab",verdict="accepted",without="{words}"}} 1' in to_prometheus(mixed)
 
 
 def test_html_needs_nothing_from_elsewhere_and_escapes_everything():
