@@ -52,12 +52,19 @@ class Exposure:
     ports: tuple[PortMap, ...] = ()
     shares: tuple[PoolShare, ...] = ()
 
+    @property
+    def title(self) -> str:
+        """Mode and name for a sentence; a name that says its mode (`static`, `static-2`) is enough by itself."""
+        return self.name if self.name.startswith(self.mode) else f"{self.mode} {self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A tenant: one VRF and L3VNI in every fabric where it has ports.
 
-    `rt` is the route target its own routes carry (2-byte AS form, RFC 4364); `imports` are the RTs of its peers.
+    `rt` is the route target its own routes carry (2-byte AS form, RFC 4364). `imports` are the RTs that its VRF imports
+    from EVPN: its own and that of its default route. A peer's RT is not among them: the peer's subnets come from the
+    peer's VRF on the same leaf.
     `rd_number` completes `router_id:rd_number` on each VTEP. `vlan` is the L3VNI's VLAN and the only SVI of the VRF.
     `peers` are the tenants it exchanges routes with; peering never goes further than one step.
     """

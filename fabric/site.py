@@ -10,6 +10,7 @@ from fabric.allocation.ledger import PoolExhaustedError
 from fabric.allocation.numbers import Numbers
 from fabric.allocation.renames import rename_devices
 from fabric.gateway.context import ExposureContext
+from fabric.gateway.targets import default_route_target
 from fabric.hardware.ranges import expand_hosts
 from fabric.plan import (
     Exposure,
@@ -260,7 +261,7 @@ class SiteBuilder:
                 vlan=numbers[name].vlan,
                 rd_number=numbers[name].number,
                 rt=rts[name],
-                imports=tuple(rts[peer] for peer in self.peers[name]),
+                imports=(rts[name], default_route_target(rts[name])),
                 peers=self.peers[name],
                 service=spec.service,
                 subnets=tuple(self.subnets[name].values()),

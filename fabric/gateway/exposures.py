@@ -43,7 +43,7 @@ class Placed:
     @property
     def subject(self) -> str:
         """How problems name it."""
-        return f"tenant {self.tenant} {self.exposure.mode} {self.exposure.name}"
+        return f"tenant {self.tenant} {self.exposure.title}"
 
 
 def resolve_exposures(

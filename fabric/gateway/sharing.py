@@ -86,7 +86,7 @@ class _Sharing:
         elif left.exposure.mode == right.exposure.mode == "portForward":
             self._check_ports(left, right)
         else:
-            text = f"{common} is also in {left.exposure.mode} {left.exposure.name}"
+            text = f"{common} is also in {left.exposure.title}"
             fix = "only masquerade and portForward of one tenant may share public addresses"
             self._bad(right, "public", "public-shared", text, fix)
 
@@ -121,7 +121,7 @@ class _Sharing:
                     self._private_clash(left, right, a, b)
 
     def _private_clash(self, left: Placed, right: Placed, a: IPv4Network, b: IPv4Network) -> None:
-        text = f"private {b} overlaps {a} of {left.exposure.mode} {left.exposure.name}"
+        text = f"private {b} overlaps {a} of {left.exposure.title}"
         fix = "an address is shown one way: give them disjoint private prefixes"
         self._bad(right, "private", "private-overlap", text, fix)
 

@@ -9,6 +9,8 @@ Examples:
   kvfabric show xoc-256 be-leaf-01
   kvfabric show xoc-256 "be-leaf-01 E1/33"
   kvfabric show xoc-256 acme --format json
+  kvfabric show xoc-256 203.0.113.129               an address: whose it is, or free in which range
+  kvfabric show xoc-256 "VNI 100"                   also "AS 65101", a route target, a prefix
   kvfabric show xoc-256 compute-001 compute-017     the way between two devices
 """
 
@@ -19,7 +21,9 @@ Examples:
 @click.argument("other", required=False, default="")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(site: str, name: str, other: str, form: str) -> None:
-    """Show a device, tenant, gateway group, link, port or address of SITE: ports, peers, addresses, sessions.
+    """Show one thing of SITE and all that touches it: ports, peers, addresses, sessions.
+
+    NAME is a device, tenant, gateway group, link, port, address, prefix, VNI, AS number or route target.
 
     With OTHER, show the way between two devices.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from fabric.gateway.targets import default_route_target
 from fabric.interop.physical import Cage, Cages, ways
 from fabric.interop.showing.card import Card, Table
 from fabric.interop.showing.sessions import asn, sessions
@@ -100,13 +101,15 @@ def group_card(plan: Plan, group: GatewayGroup) -> Card:
 def tenant_card(plan: Plan, tenant: Tenant) -> Card:
     """A tenant: its numbers, members, peers and what the outside sees of it."""
     where = [switch.name for switch in plan.switches.values() if tenant.vrf in switch.vrfs]
+    default = default_route_target(tenant.rt)
     facts = {
         "VRF": tenant.vrf,
         "L3VNI": tenant.vni,
         "VLAN": tenant.vlan,
         "RD": f"<router id>:{tenant.rd_number}",
         "RT": tenant.rt,
-        "imports": list(tenant.imports),
+        "imports": [tenant.rt, f"{default} (default route, from gateways)"],
+        "import vrf": _leaked(plan, tenant),
         "peers": list(tenant.peers) or "none: default deny",
         "service": "yes: reached by its peers, no way between them" if tenant.service else None,
         "subnets": [f"{s.prefix} ({', '.join(dict.fromkeys((s.name, s.fabric)))})" for s in tenant.subnets],
@@ -193,6 +196,18 @@ def _links(plan: Plan, device: str) -> Table:
     return Table("links", _LINK_HEADER, rows)
 
 
+def _leaked(plan: Plan, tenant: Tenant) -> list[str]:
+    """The peers' VRFs that the tenant's VRF takes subnets from, and the fabrics where it does."""
+    ours = {link.fabric for link in plan.links.values() if link.tenant == tenant.name}
+    found = []
+    for name in tenant.peers:
+        peer = plan.tenants[name]
+        fabrics = [f for f in dict.fromkeys(subnet.fabric for subnet in peer.subnets) if f in ours]
+        if fabrics:
+            found.append(f"{peer.vrf} ({', '.join(fabrics)})")
+    return found
+
+
 def _exposures(exposures: list[Exposure]) -> Table:
     header = ("exposure", "tenant", "mode", "group", "private", "public", "ports", "idle_timeout_s", "shares")
     rows = [
@@ -204,7 +219,7 @@ def _exposures(exposures: list[Exposure]) -> Table:
             list(e.private),
             list(e.public),
             [f"{p.protocol}/{p.public_port} to {p.private_address}:{p.private_port}" for p in e.ports],
-            e.idle_timeout_s,
+            e.idle_timeout_s or "none: stateless",
             [f"{share.gateway} {share.first}-{share.last}" for share in e.shares],
         )
         for e in exposures

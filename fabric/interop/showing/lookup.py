@@ -1,11 +1,11 @@
-"""Find a thing by name: device, tenant, VRF, gateway group, link id, cable number, port, or address."""
+"""Find a thing by name: device, tenant, VRF, gateway group, link, cable number, port, address, VNI, AS number or RT."""
 
 from __future__ import annotations
 
 import difflib
 from typing import TYPE_CHECKING
 
-from fabric.interop.showing import cards
+from fabric.interop.showing import addresses, cards, numbers
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def find(plan: Plan, name: str) -> Card:
     """Return the card of `name`; InputError with the closest names when there is no such thing."""
-    for look in (_device, _tenant, _group, _link, _address):
+    for look in (_device, _tenant, _group, _link, numbers.find, addresses.find):
         card = look(plan, name.strip())
         if card:
             return card
@@ -27,7 +27,10 @@ def find(plan: Plan, name: str) -> Card:
 def unknown(plan: Plan, name: str) -> Problem:
     """The problem of a name that nothing has, with suggestions."""
     close = difflib.get_close_matches(name, list(_names(plan)), 3, 0.5)
-    kinds = "give a device, a tenant, a link (`be-leaf-01 E1/33`, a link id or cable number) or an address"
+    kinds = (
+        "give a device, a tenant, a link (`be-leaf-01 E1/33`, a link id or cable number), an address or prefix, "
+        "`VNI 100`, `AS 65101`, or a route target"
+    )
     fix = f"did you mean {' or '.join(close)}?" if close else kinds
     return Problem("show.unknown", name or "''", f"site {plan.site} has nothing of that name", fix)
 
@@ -74,23 +77,4 @@ def _link(plan: Plan, name: str) -> Card | None:
             return cards.link_card(plan, link)
         if found_separator and device in plan.switches and any(p.name == port for p in plan.switches[device].ports):
             return cards.spare_port_card(plan, plan.switches[device], port)
-    return None
-
-
-def _address(plan: Plan, name: str) -> Card | None:
-    if not name[:1].isdigit():
-        return None
-    for server in plan.servers.values():
-        addresses = [*(p.address for p in server.ports), *(s.address for s in server.services), server.management]
-        if any(address.partition("/")[0] == name for address in addresses):
-            return cards.server_card(plan, server)
-    for link in plan.links.values():
-        if name in {end.address.partition("/")[0] for end in (link.a, link.b)}:
-            return cards.link_card(plan, link)
-    for switch in plan.switches.values():
-        if name in {switch.router_id, switch.vtep, switch.management.partition("/")[0]}:
-            return cards.switch_card(plan, switch)
-    for gateway in plan.gateways.values():
-        if name in {gateway.router_id, gateway.vtep, gateway.management.partition("/")[0]}:
-            return cards.gateway_card(plan, gateway)
     return None

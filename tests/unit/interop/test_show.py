@@ -9,6 +9,7 @@ import pytest
 
 from fabric.interop.showing import show
 from fabric.problem import InputError
+from fabric.render.frr_view import routing_text
 
 if TYPE_CHECKING:
     from fabric.plan import Plan
@@ -34,11 +35,11 @@ def test_a_link_is_found_by_cable_number_and_a_vrf_by_its_name(lab: Plan) -> Non
     assert show(lab, "Vrf-acme").name == "acme"
 
 
-def test_addresses_lead_to_their_device(lab: Plan) -> None:
+def test_addresses_lead_to_their_device(lab: Plan, xoc256: Plan) -> None:
     leaf = lab.switches["leaf-01"]
     assert show(lab, leaf.router_id).name == "leaf-01"
-    server = next(s for s in lab.servers.values() if s.services)
-    assert show(lab, server.services[0].address).name == server.name
+    server = next(s for s in xoc256.servers.values() if s.services)
+    assert show(xoc256, server.services[0].address).name == server.name
 
 
 def test_a_spare_port_is_said_to_be_spare(lab: Plan) -> None:
@@ -82,3 +83,80 @@ def test_breakout_legs_of_one_cage_are_shown_together(lab: Plan) -> None:
     card = show(lab, "leaf-01 E1/1/1")
     legs = next(t for t in card.tables if t.title == "other legs of the cable")
     assert [row[4] for row in legs.rows] == ["E1/1/2"]
+
+
+def test_a_tenant_imports_what_the_rendered_files_import(xoc256: Plan) -> None:
+    acme = xoc256.tenants["acme"]
+    leaf = next(s for s in xoc256.switches.values() if s.fabric == "frontend" and acme.vrf in s.vrfs)
+    text = routing_text(xoc256, leaf, fpm=False)
+    vrfs = [part for part in text.split("\nrouter bgp ") if f" vrf {acme.vrf}\n" in f"{part.splitlines()[0]}\n"]
+    lines = [line.strip().split() for part in vrfs for line in part.splitlines()]
+    imported = [line[2] for line in lines if line[:2] == ["route-target", "import"]]
+    leaked = [line[2] for line in lines if line[:2] == ["import", "vrf"] and line[2] != "route-map"]
+    facts = show(xoc256, "acme").facts
+    assert [target.partition(" ")[0] for target in facts["imports"]] == imported == list(acme.imports)
+    assert [vrf.partition(" ")[0] for vrf in facts["import vrf"]] == leaked == ["Vrf-storage"]
+
+
+def _what(plan: Plan, name: str) -> list[tuple[object, ...]]:
+    card = show(plan, name)
+    table = next(t for t in card.tables if t.title.startswith("what ") or t.title == "overlaps")
+    return [(row[0], row[1], row[3]) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("address", "rows"),
+    [
+        ("203.0.113.129", [("static exposure, public", "group internet", "is 10.1.16.121, both ways")]),
+        ("203.0.113.9", [("masquerade exposure, public", "group internet", "hides 10.1.16.0/20, share of gw-02")]),
+        ("203.0.113.128", [("portForward forward exposure, public", "group internet", "tcp/443 to 10.1.16.1:8443")]),
+        ("10.1.5.5", [("subnet", "acme", "10.1.0.0/20 (backend), free")]),
+        (
+            "10.1.16.121",
+            [
+                ("service address", "compute-016", "on whichever frontend port is up"),
+                ("static exposure, private", "group internet", "is 203.0.113.129 outside"),
+                ("subnet", "acme", "10.1.16.0/20 (frontend), given"),
+            ],
+        ),
+        ("172.30.13.200", [("pool", "vtep", "172.30.12.0/22, free")]),
+        ("203.0.113.0/28", [("masquerade exposure, public", "group internet", "203.0.113.0/28")]),
+        ("10.1.0.0/20", [("subnet (backend)", "acme", "10.1.0.0/20")]),
+    ],
+)
+def test_an_address_is_found_in_ports_exposures_subnets_and_pools(
+    xoc256: Plan, address: str, rows: list[tuple[str, str, str]]
+) -> None:
+    assert _what(xoc256, address) == rows
+
+
+def test_an_address_of_two_tenants_is_shown_for_both(lab: Plan) -> None:
+    card = show(lab, "10.1.0.1")
+    assert card.name == "10.1.0.1"
+    assert {row[2] for row in card.tables[0].rows} == {"acme", "globex"}
+
+
+def test_every_address_of_the_plan_is_found(lab: Plan) -> None:
+    devices = (*lab.switches.values(), *lab.gateways.values())
+    wanted = [a for d in devices for a in (d.router_id, d.vtep, d.management) if a]
+    wanted += [end.address for link in lab.links.values() for end in (link.a, link.b) if end.address]
+    for address in wanted:
+        assert show(lab, address).tables[0].title == f"what {address.partition('/')[0]} is"
+
+
+def test_numbers_lead_to_their_tenant_or_devices(xoc256: Plan) -> None:
+    acme, leaf = xoc256.tenants["acme"], xoc256.switches["be-leaf-01"]
+    for name in ("VNI 100", "vni100", "VLAN 3000", acme.rt, f"RT {acme.imports[1]}", f"RD {leaf.router_id}:1"):
+        assert show(xoc256, name).name == "acme"
+    for name in (f"AS {leaf.asn}", f"AS{leaf.asn}", str(leaf.asn)):
+        assert show(xoc256, name).tables[0].rows == [("be-leaf-01", "leaf", "backend")]
+    for name in ("VNI 999", "AS 1", "64512:999", "8.8.8.8", "RD 172.30.8.3:1"):
+        with pytest.raises(InputError):
+            show(xoc256, name)
+
+
+def test_a_static_exposure_has_no_idle_timeout_and_its_name_is_said_once(xoc256: Plan) -> None:
+    table = next(t for t in show(xoc256, "acme").tables if t.title == "exposures")
+    timeouts = {row[2]: row[7] for row in table.rows}
+    assert timeouts == {"masquerade": 120, "portForward": 600, "static": "none: stateless"}
+    assert [e.title for e in xoc256.tenants["acme"].exposures] == ["masquerade", "portForward forward", "static"]
