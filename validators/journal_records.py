@@ -19,7 +19,8 @@ class RunInfo:
 
     `plan` and `catalog` are SHA-256 digests; times are UTC in ISO 8601; `versions` names our own and the tools' and
     devices' versions; `options` are the limits and choices (seed, trials, duration, what was selected); `cases` is how
-    many cases each stage has. `finished` is empty until the run has ended in order: one that was killed never has it.
+    many cases each stage has; `ports` are `virtual` (of a lab) or `real`. `finished` is empty until the run has ended
+    in order: one that was killed never has it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class RunInfo:
     versions: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     cases: dict[str, int] = field(default_factory=dict)
+    ports: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -112,7 +114,7 @@ _RESULT_KINDS: dict[str, Any] = {
 }  # fmt: skip
 _MEASUREMENT_KINDS: dict[str, Any] = {
     "name": str, "value": _NUMBER, "unit": str, "trials": int, "spread": (*_NUMBER, type(None)), "spread_kind": str,
-    "limit": str, "tool": str,
+    "limit": str, "tool": str, "origin": str,
 }  # fmt: skip
 
 

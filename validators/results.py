@@ -39,13 +39,17 @@ def combine(states: Iterable[State]) -> State:
     return next((state for state in _ORDER if state in present), State.UNKNOWN)
 
 
+MEASURED, COMPUTED = "measured", "computed"
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """One measured number: what, how much, in which unit, over how many trials, and what limited it.
 
     `unit` is explicit (`Gb/s payload`, `GB/s`, `ms`, `connections/s`); `spread` is the half width between the
     smallest and largest trial unless `spread_kind` says otherwise; `limit` names what stopped it from being better
-    (`device`, `path`, `tester`, or empty when nothing is known).
+    (`device`, `path`, `tester`, or empty when nothing is known). `origin` is `computed` for a number of the plan that
+    stands beside measured ones to compare with.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Measurement:
     spread_kind: str = "half-range"
     limit: str = ""
     tool: str = ""
+    origin: str = MEASURED
 
 
 @dataclass(frozen=True, slots=True)

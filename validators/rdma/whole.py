@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fabric.kv.link import payload_gbps
 from validators.rdma.host.stats import jain, percentile
-from validators.results import Measurement, Result, State, combine
+from validators.results import COMPUTED, Measurement, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def judge_whole(
     values = (
         Measurement("sum of flows", sum(rates), "Gb/s payload, one way", len(rates)),
         *((Measurement("Jain fairness", fairness, "ratio", len(rates)),) if math.isfinite(fairness) else ()),
-        Measurement("ceiling of one reader", ceiling, "Gb/s payload, one way"),
+        Measurement("ceiling of one reader", ceiling, "Gb/s payload, one way", origin=COMPUTED),
         Measurement("p99 of finish times", percentile(times, 99), "s", len(times)),
         Measurement("latest finish", max(times), "s", len(times)),
     )

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fabric.resources import data_folder
+from validators.report.figures import figure, name_of, trials_of
 from validators.report.plots import plots_of
 from validators.report.topology import coloured
 
@@ -34,6 +35,9 @@ def to_html(run: Run) -> str:
         plots=plots_of(run),
         measured=[(r, m) for r in run.records for m in r.result.measurements],
         shown_parts=_shown_parts,
+        figure=figure,
+        name_of=name_of,
+        trials_of=trials_of,
         options=_flat(run.info.options),
     )
 

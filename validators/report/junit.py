@@ -53,6 +53,8 @@ def _properties(run: Run) -> list[str]:
         "site": info.site,
         "verdict": run.verdict,
         "without": ", ".join(run.without),
+        "ports": info.ports,
+        "note": run.note,
         "plan": info.plan,
         "catalog": info.catalog,
         "engine": info.engine,

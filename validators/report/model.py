@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from validators.journal_records import RunInfo
 
 
+OF_A_LAB = "of a lab: its ports are virtual, and figures of bandwidth and time say something about its CPU only"
 # options of a run that name a part of its catalog
 _SELECTED = ("tags", "devices", "tenants", "checks")
 
@@ -70,6 +71,11 @@ class Run:
             found += dict.fromkeys(waived)
         chosen = [f"{key} {_listed(value)}" for key in _SELECTED if (value := self.info.options.get(key))]
         return (*found, *([f"anything but {' and '.join(chosen)}"] if chosen else []))
+
+    @property
+    def note(self) -> str:
+        """What every reader must know of a run: that it is of a lab. Empty for real devices."""
+        return OF_A_LAB if self.info.ports == "virtual" else ""
 
     @property
     def headline(self) -> str:

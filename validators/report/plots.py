@@ -56,8 +56,8 @@ def heat_map(data: dict[str, Any], _result: Result) -> dict[str, Any]:
     cells = [
         {
             "x": _LEFT + j * cell, "y": _TOP + i * cell, "level": level(v, top),
-            "text": f"{v:g}" if isinstance(v, int | float) and cell >= 24 else "",
-            "tip": f"{rows[i]} -> {columns[j]}: " + (f"{v:g} {data.get('unit', '')}" if isinstance(v, int | float) else "not measured"),
+            "text": f"{v:.3g}" if isinstance(v, int | float) and cell >= 24 else "",
+            "tip": f"{rows[i]} -> {columns[j]}: " + (f"{v:.4g} {data.get('unit', '')}" if isinstance(v, int | float) else "not measured"),
         }
         for i, line in enumerate(values)
         for j, v in enumerate(line)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from validators.report.figures import figure, name_of, trials_of
+from validators.results import COMPUTED, MEASURED
 
 if TYPE_CHECKING:
     from validators.report.model import Leaf, Run
+    from validators.results import Measurement
 
 _COLUMNS = (
     "stage",
@@ -33,6 +37,7 @@ def to_json(run: Run) -> str:
         "run": run.info.to_dict(),
         "verdict": run.verdict,
         "without": list(run.without),
+        "note": run.note,
         "counts": run.counts,
         "results": [record.to_dict() for record in run.records],
     }
@@ -63,6 +68,7 @@ def to_markdown(run: Run) -> str:
         f"Run {info.name}, engine {info.engine}, {info.started} to {info.finished or 'no end'}, "
         f"plan `{info.plan[:12]}`, seed {info.seed}.",
         "",
+        *([f"This report is {run.note}.", ""] if run.note else []),
         "| stage | pass | fail | error | skipped | unknown |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
@@ -91,8 +97,8 @@ def to_markdown(run: Run) -> str:
             "| --- | --- | ---: | ---: | ---: | --- |",
         ]
         lines += [
-            f"| {_cell(r.subject)} | {_cell(m.name)} | {m.value:g} {m.unit} | {m.trials} "
-            f"| {'' if m.spread is None else f'{m.spread:g}'} | {_cell(m.limit)} |"
+            f"| {_cell(r.subject)} | {_cell(name_of(m))} | {figure(m.value)} {m.unit} | {trials_of(m)} "
+            f"| {'' if m.spread is None else figure(m.spread)} | {_cell(m.limit)} |"
             for r, m in measured
         ]
     return "\n".join(lines) + "\n"
@@ -102,6 +108,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+# one name for what was measured, another for what the plan promises, which no dashboard may add to it
+_FIGURES = {
+    "kvfabric_measurement": (MEASURED, "A measured value"),
+    "kvfabric_computed": (COMPUTED, "A value computed from the plan, not measured"),
+}
 _STATE_VALUES = {"pass": 0, "fail": 1, "error": 2, "skipped": 3, "unknown": 4}
 
 
@@ -111,7 +122,7 @@ def to_prometheus(run: Run) -> str:
     Source: Prometheus exposition formats, text-based format 0.0.4.
     """
     site = {"site": run.info.site}
-    facts = {"verdict": run.verdict, "without": ", ".join(run.without)}
+    facts = {"verdict": run.verdict, "without": ", ".join(run.without), "ports": run.info.ports}
     lines = [
         "# HELP kvfabric_acceptance_accepted 1 when the last acceptance ended as accepted, else 0.",
         "# TYPE kvfabric_acceptance_accepted gauge",
@@ -131,13 +142,12 @@ def to_prometheus(run: Run) -> str:
         _sample("kvfabric_check_state", site | _labels(leaf), _STATE_VALUES[leaf.result.state.value])
         for leaf in run.leaves()
     ]
-    measured = [_measured(leaf, m, site) for leaf in _with_measurements(run) for m in leaf.result.measurements]
-    if measured:
-        lines += [
-            "# HELP kvfabric_measurement A measured value; its unit is a label.",
-            "# TYPE kvfabric_measurement gauge",
-        ]
-        lines += measured
+    figures = [(leaf, m) for leaf in _with_measurements(run) for m in leaf.result.measurements]
+    for name, (origin, text) in _FIGURES.items():
+        if samples := [
+            _measured(name, leaf, m, site) for leaf, m in figures if (m.origin == COMPUTED) is (origin == COMPUTED)
+        ]:
+            lines += [f"# HELP {name} {text}; its unit is a label.", f"# TYPE {name} gauge", *samples]
     return "\n".join(lines) + "\n"
 
 
@@ -149,9 +159,9 @@ def _with_measurements(run: Run) -> list[Leaf]:
     return wholes + leaves
 
 
-def _measured(leaf: Leaf, measurement: Any, site: dict[str, str]) -> str:
+def _measured(name: str, leaf: Leaf, measurement: Measurement, site: dict[str, str]) -> str:
     labels = site | _labels(leaf) | {"measurement": measurement.name, "unit": measurement.unit}
-    return _sample("kvfabric_measurement", labels, measurement.value)
+    return _sample(name, labels, measurement.value)
 
 
 def _labels(leaf: Leaf) -> dict[str, str]:
@@ -166,7 +176,7 @@ def _labels(leaf: Leaf) -> dict[str, str]:
 
 def _sample(name: str, labels: dict[str, str], value: float) -> str:
     inner = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-    return f"{name}{{{inner}}} {value:g}"
+    return f"{name}{{{inner}}} {value:.15g}"
 
 
 def _escape(text: str) -> str:

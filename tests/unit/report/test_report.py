@@ -22,7 +22,7 @@ from validators.report.model import Run
 from validators.report.redact import HIDDEN, Redactor
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import coloured, topology_of
-from validators.results import Measurement, Result, State
+from validators.results import COMPUTED, Measurement, Result, State
 
 pytestmark = pytest.mark.unit
 INFO = RunInfo(
@@ -120,7 +120,10 @@ def test_the_verdict_says_what_it_goes_without():
     assert f"<b>accepted</b>, without: {words}" in page.partition("card sign")[2]
     assert json.loads(to_json(mixed))["without"] == list(mixed.without)
     assert f'name="without" value="{words}"' in to_junit(mixed)
-    assert f'kvfabric_acceptance_accepted{{site="lab",verdict="accepted",without="{words}"}} 1' in to_prometheus(mixed)
+    assert (
+        f'kvfabric_acceptance_accepted{{site="lab",verdict="accepted",without="{words}",ports=""}} 1'
+        in to_prometheus(mixed)
+    )
 
 
 def test_html_needs_nothing_from_elsewhere_and_escapes_everything():
@@ -228,3 +231,39 @@ def test_the_difference_says_what_got_worse_first():
     assert "370 -> 200 Gb/s (-46%)" in changes[1].text
     assert compare(before, before) == []
     assert not compare(run(record("m", measurements=measured(370))), run(record("m", measurements=measured(372))))
+
+
+def test_a_report_of_a_lab_says_so_and_one_of_a_site_does_not():
+    words = "of a lab: its ports are virtual"
+    lab = Run(replace(INFO, ports="virtual"), (record("a"),))
+    assert f"This report is <b>{words}" in to_html(lab)
+    assert f"<br>{words}" in to_html(lab).partition("card sign")[2]
+    assert f"This report is {words}" in to_markdown(lab)
+    assert f'name="note" value="{words}' in to_junit(lab)
+    assert json.loads(to_json(lab))["note"].startswith(words)
+    assert 'ports="virtual"' in to_prometheus(lab)
+    floor = Run(replace(INFO, ports="real"), (record("a"),))
+    assert not [make for make in (to_html, to_markdown, to_junit, to_json) if "of a lab" in make(floor)]
+
+
+def test_a_computed_number_never_passes_for_a_measured_one():
+    figures = (
+        Measurement("sum of flows", 1.797534, "Gb/s", 4, 0.0123456),
+        Measurement("ceiling of one reader", 392.149123, "Gb/s", origin=COMPUTED),
+        Measurement("entries", 1048576, "entries"),
+    )
+    whole = run(record("m", measurements=figures))
+    text, page, prom = to_markdown(whole), to_html(whole), to_prometheus(whole)
+    assert "| sum of flows | 1.798 Gb/s | 4 | 0.01235 |" in text
+    assert "| ceiling of one reader (computed from the plan, not measured) | 392.1 Gb/s |  |" in text
+    assert "| 1048576 entries |" in text
+    assert "<td>ceiling of one reader (computed from the plan, not measured)</td>" in page
+    assert "<b>1.798</b> Gb/s" in page
+    assert re.search(r'kvfabric_computed\{.*measurement="ceiling of one reader".*\} 392.149123\n', prom)
+    assert re.search(r'kvfabric_measurement\{.*measurement="sum of flows".*\} 1.797534\n', prom)
+    assert not re.search(r"kvfabric_measurement\{.*ceiling", prom)
+    assert [m["origin"] for m in json.loads(to_json(whole))["results"][0]["result"]["measurements"]] == [
+        "measured",
+        "computed",
+        "measured",
+    ]
