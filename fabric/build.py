@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class PlannedSite:
     """A plan with what led to it: `changes` are the numbers this run would newly give or change.
 
-    `meaning` turns a position in a pool into what it stands for: an AS number, an address, a VLAN.
+    `meaning` turns a position in a pool into what it stands for: an AS number, an address, a VLAN. `before` is the
+    ledger as it was read.
     """
 
     plan: Plan
@@ -38,6 +39,7 @@ class PlannedSite:
     changes: tuple[Change, ...]
     meaning: Callable[[str, int], str]
     problems: tuple[Problem, ...]
+    before: Ledger
 
     def save_ledger(self) -> bool:
         """Write the ledger beside the inventory; False when nothing changed."""
@@ -76,7 +78,7 @@ def plan_site(name: str | Path, *, forget_retired: bool = False, two_tiers_for: 
         builder = _build(inventory, ledger)
     changes = tuple(ledger.changes_since(before))
     meaning = builder.numbers.meaning
-    return PlannedSite(builder.plan, inventory, ledger, path, changes, meaning, (*builder.problems, *lost))
+    return PlannedSite(builder.plan, inventory, ledger, path, changes, meaning, (*builder.problems, *lost), before)
 
 
 def build_plan(inventory: Inventory, ledger: Ledger) -> tuple[Plan, list[Problem]]:

@@ -50,8 +50,11 @@ def _homes(plan: Plan, cables: Iterable[Cable]) -> dict[tuple[str, str], Homes]:
 
 def _spread(plan: Plan, key: tuple[str, str], ours: Homes, theirs: Homes) -> Finding | None:
     fabric, server_class = key
-    if fabric not in plan.fabrics or not theirs:
+    # servers that one side lacks are said as missing or extra devices; they are no other pattern
+    both = ours.keys() & theirs.keys()
+    if fabric not in plan.fabrics or not both:
         return None
+    ours, theirs = ({name: homes[name] for name in homes if name in both} for homes in (ours, theirs))
     our_spread, their_spread = _leaves_per_server(ours), _leaves_per_server(theirs)
     if our_spread == their_spread and _rails(ours) == _rails(theirs):
         return None
@@ -66,7 +69,7 @@ def _spread(plan: Plan, key: tuple[str, str], ours: Homes, theirs: Homes) -> Fin
     rows = tuple(
         f"{server}: {_leaves(ports)}; planned {_leaves(ours[server])}"
         for server, ports in theirs.items()
-        if server in ours and set(ports.values()) != set(ours[server].values())
+        if set(ports.values()) != set(ours[server].values())
     )
     return Finding(PATTERN, text, sum(len(ports) for ports in theirs.values()), rows)
 

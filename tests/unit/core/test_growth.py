@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ import pytest
 import yaml
 
 from fabric.build import plan_site
+from fabric.interop.cable_map import of_plan
+from fabric.interop.comparing import compare
+from fabric.interop.comparing.growth import growth
 from fabric.problem import InputError, Severity
 from fabric.resources import data_folder
 from tests.conftest import run_cli
@@ -236,3 +240,48 @@ def test_changes_are_values_and_json(tmp_path: Path) -> None:
     assert rows["tenant/acme/backend", "compute-001"].startswith("10.1.0.")
     text = run_cli("plan", str(tmp_path), "--changes").stdout
     assert "leaf-asn: be-leaf-01 new, 65101" in text
+    assert text.startswith("nothing is remembered yet: ")
+
+
+def test_changes_begin_with_tiers_and_cables_as_compare_counts_them(tmp_path: Path) -> None:
+    before = site(tmp_path, name="xoc-256")
+    before.save_ledger()
+    grown = site(tmp_path, lambda data: data["servers"]["compute"].update(count=40), "xoc-256")
+    told = growth(grown)
+    assert told.text().splitlines()[:4] == [
+        "backend: 5 leaves instead of 4",
+        "backend: 4 spines instead of 2",
+        "compute: 40 servers instead of 32",
+        "120 cables move, 112 new, 440 stay",
+    ]
+    assert "cabling: be-leaf-01 E1/41 be-spine-01 E1/9 -> be-spine-02 E1/1" in told.text().splitlines()
+    compared = compare(grown.plan, of_plan(before.plan))
+    counts: Counter[str] = Counter()
+    for finding in compared.findings:
+        counts[finding.kind] += finding.cables
+    assert (len(told.moves), told.new, told.stay) == (
+        counts["moved"] + counts["swapped"],
+        counts["missing"],
+        compared.equal,
+    )
+    assert len(told.rows()) == 120
+    # the smaller site again: everything goes back, and the cables of the 33rd and later servers are gone
+    grown.save_ledger()
+    back = growth(site(tmp_path, name="xoc-256"))
+    assert back.tiers == tuple(
+        f"{what} {now} instead of {had}"
+        for what, now, had in (
+            ("backend:", "4 leaves", 5), ("backend:", "2 spines", 4), ("compute:", "32 servers", 40),
+        )
+    )  # fmt: skip
+    assert (len(back.moves), back.gone) == (120, 112)
+
+
+def test_renamed_devices_are_the_same_devices(tmp_path: Path) -> None:
+    site(tmp_path).save_ledger()
+
+    def rename(data: dict) -> None:
+        data["fabrics"]["backend"]["spine"].update(name="core", was="be-spine")
+
+    told = growth(site(tmp_path, rename))
+    assert (told.tiers, told.moves, told.new, told.gone) == ((), (), 0, 0)

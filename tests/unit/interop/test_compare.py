@@ -194,3 +194,9 @@ def test_text_shows_ten_rows_and_all_on_request(xoc256: Plan) -> None:
     assert "--all shows them" in outcome.text()
     assert "--all" not in outcome.text(0)
     assert outcome.to_dict()["same"] is False
+
+
+def test_fewer_servers_spread_alike_are_missing_and_no_other_pattern(xoc256: Plan) -> None:
+    kept = [cable for cable in of_plan(xoc256).cables if not cable.a.device.endswith(("-031", "-032"))]
+    comparison = compare(xoc256, CableMap("fewer.csv", "test", tuple(kept)))
+    assert [finding.kind for finding in comparison.findings] == ["missing"]
