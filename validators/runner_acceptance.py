@@ -40,6 +40,7 @@ class Acceptance:
     """What was asked for. `out` is the folder of the site's runs; `stored` a folder to judge instead of asking.
 
     `engine` starts a lab of `site` (what `load_plan` was given) for this run alone; `lab` names one that runs already.
+    With `only_ask` nothing is judged: a snapshot.
     """
 
     plan: Plan
@@ -57,6 +58,7 @@ class Acceptance:
     resume: bool = False
     settle_s: float = 0.0
     seed: int = 0
+    only_ask: bool = False
 
 
 def cases_of(wanted: Acceptance) -> list[Case]:
@@ -105,11 +107,22 @@ def _start_lab(wanted: Acceptance, say: Callable[[str], None]) -> Devices:
     return LabDevices(started.running, wanted.engine, owned=True)
 
 
+_ASK = "--hosts FILE (real devices over SSH), or --lab NAME (a lab that runs)"
+_ACCEPT = f"{_ASK}, or --from DIR (a snapshot or an earlier run), or --engine uml (a lab of the site, for this run)"
+
+
 def _open_lab(wanted: Acceptance) -> Devices:
     from labs.client import attach
     from validators.devices.lab import LabDevices
 
-    running = attach(wanted.lab)
+    try:
+        running = attach(wanted.lab)
+    except InputError as error:
+        if wanted.lab:
+            raise
+        text = f"who is to be asked is not said, and {error.problems[0].text}"
+        fix = _ASK if wanted.only_ask else _ACCEPT
+        raise InputError([Problem("accept.nobody", wanted.plan.site, text, fix)]) from None
     if running.lab.site and running.lab.site != wanted.plan.site:
         text = f"the running lab {running.lab.name} is one of site {running.lab.site}"
         raise InputError(

@@ -9,7 +9,7 @@ import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
-from fabric.cli.paths import Folder
+from fabric.cli.paths import STORED, File, Folder, hosts_file
 from fabric.cli.words import not_blank
 
 # LLDP and the last routes may come seconds after everything else
@@ -40,13 +40,15 @@ def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -
 @click.option("--lab", default="", callback=not_blank, help="a lab that runs already; needed when several run")
 @click.option(
     "--hosts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=hosts_file(),
     help="real devices over SSH: a Nornir hosts file",
 )
-@click.option("--from", "stored", type=Folder(exists=True), help="judge a snapshot or an earlier run, ask nobody")
+@click.option(
+    "--from", "stored", type=Folder(exists=True, kind=STORED), help="judge a snapshot or an earlier run, ask nobody"
+)
 @click.option(
     "--catalog",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=File(exists=True, kind="`kvfabric catalog SITE > catalog.yaml` writes one to edit"),
     help="an edited catalog instead of the plan's own",
 )
 @click.option("--tags", callback=_words, help="only cases with one of these tags")

@@ -8,7 +8,7 @@ import click
 
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.numbers import Finite
-from fabric.cli.paths import Folder
+from fabric.cli.paths import run_to_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("run", type=Folder(exists=True))
+@click.argument("run", type=run_to_read())
 @click.option(
     "--format",
     "style",
@@ -48,8 +48,8 @@ def show(run: Path, style: str) -> int:
 
 
 @command.command()
-@click.argument("baseline", type=Folder(exists=True))
-@click.argument("run", type=Folder(exists=True))
+@click.argument("baseline", type=run_to_read())
+@click.argument("run", type=run_to_read())
 @click.option(
     "--tolerance", default=0.05, show_default=True, type=Finite(), help="share by which a measurement may move"
 )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_PASS
 from fabric.cli.numbers import count
-from fabric.cli.paths import Folder
+from fabric.cli.paths import Folder, hosts_file
 from fabric.cli.words import not_blank
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
@@ -17,7 +20,7 @@ from fabric.cli.words import not_blank
 @click.option("--out", type=Folder(), required=True, help="folder to write")
 @click.option(
     "--hosts",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=hosts_file(),
     help="real devices over SSH: a Nornir hosts file",
 )
 @click.option("--lab", default="", callback=not_blank, help="the lab's name, when several run")
@@ -36,6 +39,6 @@ def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) ->
     from validators.runner_acceptance import Acceptance, take_snapshot
 
     plan = load_plan(site, two_tiers_for="acceptance")
-    counts = take_snapshot(Acceptance(plan, out, hosts=hosts, lab=lab), out, samples)
+    counts = take_snapshot(Acceptance(plan, out, hosts=hosts, lab=lab, only_ask=True), out, samples)
     click.echo(", ".join(f"{n} {what}" for what, n in counts.items()) + f": {out}")
     return EXIT_PASS if counts["answered"] else EXIT_COULD_NOT_RUN

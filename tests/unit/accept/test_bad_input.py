@@ -182,3 +182,40 @@ def test_a_hosts_file_of_wrong_kinds_is_refused(capsys: pytest.CaptureFixture[st
     assert code == 2, err
     assert "hostname is empty" in err
     assert "data must be" in err
+
+
+def test_nobody_to_ask_names_every_way(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path / "labs"))
+    monkeypatch.delenv("KVFABRIC_LAB", raising=False)
+    code, _, err = _run(capsys, "accept", "xoc-64", "--out", str(tmp_path / "runs"))
+    assert code == 2
+    assert "xoc-64: who is to be asked is not said, and no lab is running" in err
+    assert [way for way in ("--hosts FILE", "--from DIR", "--engine uml", "--lab NAME") if way not in err] == []
+    assert "lab up" not in err
+    code, _, err = _run(capsys, "snapshot", "xoc-64", "--out", str(tmp_path / "snap"))
+    assert code == 2
+    assert "fix: --hosts FILE (real devices over SSH), or --lab NAME" in err
+    assert "--engine" not in err
+    assert not (tmp_path / "snap").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("accept", "lab", "--hosts", "nothere.yaml"), "be-leaf-01: {hostname: 192.0.2.11, username: admin"),
+        (("snapshot", "lab", "--out", "x", "--hosts", "nothere.yaml"), "be-leaf-01: {hostname: 192.0.2.11"),
+        (("accept", "lab", "--from", "nothere"), "kvfabric snapshot SITE --hosts FILE --out DIR"),
+        (("accept", "lab", "--catalog", "nothere.yaml"), "kvfabric catalog SITE > catalog.yaml"),
+        (("report", "show", "nothere"), "out/SITE/runs/NAME"),
+    ],
+)
+def test_a_file_that_is_not_there_says_what_it_would_be(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], fix: str
+) -> None:
+    code, _, err = _run(capsys, *words)
+    assert code == 2
+    assert "does not exist" in err
+    assert fix in err.partition("fix: ")[2]

@@ -103,6 +103,8 @@ def test_flows_of_a_round_start_together_and_leave_no_file(own_names) -> None:
     whole = judge_whole(Question("bisection"), Ask(), rows, [judge(None, row, None, Limits()) for row in rows], "")
     assert whole.state is State.PASS, whole.text
     rows[1].drive["late_s"] = 60.0
+    origins = {figure.name: figure.origin for figure in whole.measurements}
+    assert (origins["sum of flows"], origins["ceiling of one reader"]) == ("measured", "computed")
     assert judge_whole(Question("bisection"), Ask(), rows, [], "").state is State.ERROR
     passed = [judge(None, row, None, Limits()) for row in rows]
     in_lab = judge_whole(Question("bisection"), Ask(), rows, passed, "", physical=False)
