@@ -313,14 +313,6 @@ class DeviceBuilder:
     def _gateways(self) -> None:
         length = self.site.pools.management.prefixlen
         groups = self.builder.groups
-        known = set(self._gateway_names())
-        for group, members in groups.items():
-            for member in members:
-                if member not in known:
-                    text = f"group '{group}' names '{member}', and there is no such gateway"
-                    fix = f"gateways here: {', '.join(sorted(known)) or 'none'}"
-                    problem = self.builder.inventory.problem("gateway.group", ("groups", group), group, text, fix)
-                    self.builder.problems.append(problem)
         for class_name, spec in self.site.gateways.items():
             for name in gateway_names(class_name, spec):
                 mine = [link for link in self.links.values() if link.a.device == name]

@@ -26,11 +26,13 @@ from fabric.plan import (
     Tenant,
 )
 from fabric.problem import Severity
+from fabric.qos.build import check_roce
 from fabric.tenancy.members import AddressBook, Member, assign, peer_overlaps, peerings, subnet_of
 from fabric.topology.fabrics import (
     FabricDraft,
     NicPort,
     build_fabric,
+    gateway_fabric,
     gateway_names,
     gateway_wants,
     nic_ports,
@@ -44,6 +46,10 @@ if TYPE_CHECKING:
     from fabric.problem import Problem
 
 VRF_PREFIX = "Vrf-"
+# errors that leave a tenant without some of its servers or addresses
+_MEMBERSHIP = frozenset(
+    {"tenant.server", "tenant.nic", "tenant.claimed", "tenant.subnet", "pools.exhausted", "pools.block"}
+)
 
 
 class SiteBuilder:
@@ -70,7 +76,9 @@ class SiteBuilder:
                 self.fabrics[name] = draft
         self.checks.names(self.fabrics)
         self.checks.group_members(self.groups)
+        check_roce(self.inventory, self.problems)
         self._build_tenants()
+        exposures = self._exposures()
         if self._failed():
             return None
         from fabric.devices import DeviceBuilder
@@ -81,7 +89,7 @@ class SiteBuilder:
             return None
         links, switches, servers, gateways = devices.links, devices.switches, devices.servers, devices.gateways
         self.checks.as_numbers(switches)
-        return self._plan(devices.fabric_plans, switches, servers, gateways, links, devices)
+        return self._plan(devices.fabric_plans, switches, servers, gateways, links, devices, exposures)
 
     def _failed(self) -> bool:
         return any(problem.severity is Severity.ERROR for problem in self.problems)
@@ -164,12 +172,14 @@ class SiteBuilder:
 
     # ------------------------------------------------------------------ the plan
 
-    def _exposures(self, gateways: dict[str, Gateway]) -> dict[str, tuple[Exposure, ...]]:
-        if not any(tenant.expose for tenant in self.site.tenants.values()):
+    def _exposures(self) -> dict[str, tuple[Exposure, ...]]:
+        """Resolve what tenants show; not when it is unclear who is in them, which would be told a second time."""
+        unclear = any(p.severity is Severity.ERROR and p.rule in _MEMBERSHIP for p in self.problems)
+        if unclear or not any(tenant.expose for tenant in self.site.tenants.values()):
             return {}
         from fabric.gateway.exposures import resolve_exposures
 
-        fabrics = {gateway.fabric for gateway in gateways.values()}
+        fabrics = {gateway_fabric(self.inventory, spec) for spec in self.site.gateways.values()}
         services: dict[str, dict[str, str]] = {}
         for (tenant, fabric), book in self.books.items():
             if fabric in fabrics and book.service:
@@ -214,10 +224,8 @@ class SiteBuilder:
         gateways: dict[str, Gateway],
         links: dict[str, Link],
         devices: DeviceBuilder,
-    ) -> Plan | None:
-        exposures = self._exposures(gateways)
-        if self._failed():
-            return None
+        exposures: dict[str, tuple[Exposure, ...]],
+    ) -> Plan:
         tenants = self._tenants(exposures)
         served = {
             name: tuple(

@@ -186,8 +186,14 @@ class SiteChecks:
                 self._bad("inventory.name-twice", path, name, text, "give one of the classes another name or prefix")
 
     def group_members(self, groups: dict[str, tuple[str, ...]]) -> None:
-        """A gateway has one place in a group."""
+        """Groups name gateways of the site, each once."""
+        known = {gateway for name, spec in self.site.gateways.items() for gateway in gateway_names(name, spec)}
         for name, members in groups.items():
             if len(set(members)) != len(members):
                 text = f"group '{name}' names a gateway twice"
                 self._bad("gateway.group", ("groups", name), f"group {name}", text, "name each gateway once")
+            for member in dict.fromkeys(members):
+                if member not in known:
+                    text = f"group '{name}' names '{member}', and there is no such gateway"
+                    fix = f"gateways here: {', '.join(sorted(known)) or 'none'}"
+                    self._bad("gateway.group", ("groups", name), f"group {name}", text, fix)

@@ -62,8 +62,8 @@ class Impact:
 
     @property
     def badness(self) -> tuple[float, ...]:
-        """Sort key, worst first: servers cut, groups without gateway, leaves split, bandwidth, skew."""
-        return (-len(self.cut), -len(self.groups_dead), -self.split, self.residual, self.joint, -self.skew)
+        """Sort key, worst first: groups without gateway (their tenants lose the outside), servers cut, the rest."""
+        return (-len(self.groups_dead), -len(self.cut), -self.split, self.residual, self.joint, -self.skew)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the impact as JSON-ready data."""

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PART = re.compile(r"^(\d+)(?:-(\d+)(?::(\d+))?)?$")
 _HOSTS = re.compile(r"^([A-Za-z0-9_.-]*)\[(\d+)-(\d+)\](.*)$")
@@ -50,6 +54,23 @@ def expand_hosts(pattern: str) -> tuple[str, ...]:
         raise ValueError(message)
     width = len(first)
     return tuple(f"{prefix}{n:0{width}d}{rest}" for n in range(int(first), int(last) + 1))
+
+
+def host_patterns(names: Iterable[str]) -> list[str]:
+    """Write host names briefly: `compute-[001-016]` for neighbours, others as they are."""
+    found: list[tuple[str, int, int, int]] = []  # prefix, width, first, last
+    for name in sorted(names, key=natural_key):
+        prefix = name.rstrip("0123456789")
+        digits = name[len(prefix) :]
+        run = (prefix, len(digits), int(digits or 0), int(digits or 0))
+        if digits and found and found[-1][:2] == run[:2] and found[-1][3] + 1 == run[2]:
+            found[-1] = (*found[-1][:3], run[3])
+        else:
+            found.append(run)
+    return [
+        f"{prefix}[{a:0{width}d}-{b:0{width}d}]" if b > a else f"{prefix}{a:0{width}d}" if width else prefix
+        for prefix, width, a, b in found
+    ]
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

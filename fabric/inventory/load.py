@@ -246,19 +246,41 @@ def _words(error: ErrorDetails) -> tuple[str, str, str]:
         expected = message.partition("should be ")[2]
         return "inventory.choice", f"{shown} is not one of {expected}", "use one of these words"
     if kind == "value_error":
-        return "inventory.value", message.removeprefix("Value error, "), ""
+        text, _, fix = message.removeprefix("Value error, ").partition("\n")
+        return "inventory.value", text, fix
     if kind == "string_pattern_mismatch":
-        return "inventory.name", f"{shown} does not have the form {message.partition('pattern ')[2]}", ""
+        pattern = message.partition("pattern ")[2]
+        return "inventory.name", f"{shown} does not have the form {pattern}", _FORMS.get(pattern, "write it so")
     rule = f"inventory.{kind.replace('_', '-')}"
+    if _is_port(error["loc"]):
+        fix = "write one number from 1 to 65535"
+        fix = fix if isinstance(given, int) else f"{fix}; ranges are not supported: list the ports one by one"
+        return rule, f"{shown} is not a port", fix
     if kind in _KINDS:
-        return rule, f"must be {_KINDS[kind]}, not {shown}", ""
-    return rule, f"{message[:1].lower()}{message[1:]}, not {shown}", ""
+        return rule, f"must be {_KINDS[kind]}, not {shown}", f"write {_KINDS[kind]}"
+    if (bound := message.partition("should be ")[2]) and kind in _BOUNDS:
+        limit = bound.rpartition(" ")[2]
+        return rule, f"must be {_BOUNDS[kind].format(limit)}, not {shown}", f"use {_USE[kind].format(limit)}"
+    return rule, f"{message[:1].lower()}{message[1:]}, not {shown}", "correct the value"
 
 
+def _is_port(location: tuple[str | int, ...]) -> bool:
+    """Whether the error is about a key of an exposure's `tcp` or `udp`."""
+    return location[-1] == "[key]" and len(location) > 2 and location[-3] in {"tcp", "udp"}
+
+
+_FORMS = {
+    "'^[a-z]([a-z0-9-]*[a-z0-9])?$'": "use small letters, digits and hyphens; begin with a letter",
+    r"'^\d+x\d+G$'": "write ports and speed, such as 2x400G",
+    r"'^([1-9]\d?x )?[a-z0-9-]+$'": "write a model, or a number and a model, such as 8x cx7-1x400g",
+}
+_BOUNDS = {"less_than_equal": "{0} or less", "greater_than_equal": "{0} or more"}
+_USE = {"less_than_equal": "a number up to {0}", "greater_than_equal": "a number from {0}"}
 _KINDS = {
     "string_type": "text",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
     "bool_type": "true or false",
     "bool_parsing": "true or false",
     "list_type": "a list",

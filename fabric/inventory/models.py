@@ -24,13 +24,19 @@ _SCALE_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 _SIZE = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB)?$")
 _SIZE_SCALE = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _METRES = re.compile(r"^(\d+)\s*m?$")
+_PORTS_FIX = "write cages as 1-32, 1-63:2 or 1,3,5"
+_HOSTS_FIX = "write compute-001 or compute-[001-016]"
+
+
+def _wrong(text: str, fix: str) -> ValueError:
+    """An error of a value; the loader shows its second line as the fix."""
+    return ValueError(f"{text}\n{fix}")
 
 
 def _milliseconds(value: object) -> object:
     match = _DURATION.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if not match:
-        message = f"'{value}' is not a time: write a number and ms, s, m or h, such as 200ms or 2m"
-        raise ValueError(message)
+        raise _wrong(f"'{value}' is not a time", "write a number and ms, s, m or h, such as 200ms or 2m")
     return int(match[1]) * _SCALE_MS[match[2] or "s"]
 
 
@@ -38,42 +44,43 @@ def _seconds(value: object) -> object:
     milliseconds = _milliseconds(value)
     assert isinstance(milliseconds, int)
     if milliseconds % 1000:
-        message = f"'{value}' is not a whole number of seconds"
-        raise ValueError(message)
+        raise _wrong(f"'{value}' is not a whole number of seconds", f"use {-(-milliseconds // 1000)}s")
     return milliseconds // 1000
 
 
 def _bytes(value: object) -> object:
     match = _SIZE.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if not match:
-        message = f"'{value}' is not a size: write a number and B, KiB, MiB or GiB, such as 128KiB"
-        raise ValueError(message)
+        raise _wrong(f"'{value}' is not a size", "write a number and B, KiB, MiB or GiB, such as 128KiB")
     return int(match[1]) * _SIZE_SCALE[match[2] or "B"]
 
 
 def _metres(value: object) -> object:
     match = _METRES.match(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if not match:
-        message = f"'{value}' is not a cable length: write whole metres, such as 30m"
-        raise ValueError(message)
+        raise _wrong(f"'{value}' is not a cable length", "write whole metres from 1m to 2000m, such as 30m")
     return int(match[1])
 
 
 def _port_list(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        message = f"'{value}' is not a port list such as 1-32, 1-63:2 or 1,3,5"
-        raise ValueError(message)
-    parse_ports(str(value))
+        raise _wrong(f"'{value}' is not a port list", _PORTS_FIX)
+    try:
+        parse_ports(str(value))
+    except ValueError as error:
+        raise _wrong(str(error), _PORTS_FIX) from None
     return str(value)
 
 
 def _hosts(value: object) -> object:
     patterns = [value] if isinstance(value, str) else value
     if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
-        message = "must be a name, a pattern such as compute-[001-016], or a list of them"
-        raise ValueError(message)
-    for pattern in patterns:
-        expand_hosts(pattern)
+        raise _wrong("must be a name, a pattern, or a list of them", _HOSTS_FIX)
+    try:
+        for pattern in patterns:
+            expand_hosts(pattern)
+    except ValueError as error:
+        raise _wrong(str(error), _HOSTS_FIX) from None
     return patterns
 
 
@@ -87,10 +94,10 @@ def _prefix(value: object) -> object:
     try:
         meant = IPv4Network(str(value), strict=False)
     except ValueError:
-        message = f"'{value}' is not an IPv4 prefix such as 10.1.0.0/16"
-        raise ValueError(message) from None
-    message = f"'{value}' has host bits set: the prefix is {meant}"
-    raise ValueError(message)
+        text = f"'{value}' is not an IPv4 prefix"
+        more = "; tenants and pools are IPv4 only" if ":" in str(value) else ""
+        raise _wrong(f"{text}{more}", "write an address and a length, such as 10.1.0.0/16") from None
+    raise _wrong(f"'{value}' has host bits set", f"use {meant}")
 
 
 def _one_or_more(value: object) -> object:
@@ -260,8 +267,7 @@ def _range(value: object) -> object:
         return {"first": value, "last": value}
     if isinstance(value, dict | Range):
         return value
-    message = f"'{value}' is not a range such as 65101-65533"
-    raise ValueError(message)
+    raise _wrong(f"'{value}' is not a range", "write the first and the last number, such as 65101-65533")
 
 
 NumberRange = Annotated[Range, BeforeValidator(_range)]

@@ -47,7 +47,6 @@ def build_qos(
 ) -> Qos | None:
     """Return a fabric's QoS; `ports` are the (speed Gb/s, cable m) of its lossless ports. Adds problems it finds."""
     roce = inventory.site.roce
-    _check(inventory, roce, problems)
     profile = max(profiles, key=lambda p: len(p.headroom))
     rows: dict[tuple[int, int], Headroom] = {}
     for speed, length in sorted(set(ports)):
@@ -78,7 +77,12 @@ def _clash(what: str, value: int, rdma: tuple[str, int], cnp: tuple[str, int]) -
     return field, f"{what} {value} is both RDMA and CNP", f"use `{field}: {default}`"
 
 
-def _check(inventory: Inventory, roce: Roce, problems: list[Problem]) -> None:
+def check_roce(inventory: Inventory, problems: list[Problem]) -> None:
+    """Add what is wrong with the inventory's `roce`, where a fabric carries RDMA."""
+    site = inventory.site
+    roce = site.roce
+    if site.profile != "distributed" or not any(f.managed and "backend" in f.carries for f in site.fabrics.values()):
+        return
     queue = roce.priority if roce.queue is None else roce.queue
     both = [name for name in ("queue", "priority") if getattr(roce, name) == roce.cnp_queue]
     wrong = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fabric.allocation.addresses import dotted
 from fabric.allocation.ledger import Ledger, PoolExhaustedError
-from fabric.hardware.ranges import expand_hosts
+from fabric.hardware.ranges import expand_hosts, host_patterns
 from fabric.plan import Subnet
 from fabric.tenancy.overlaps import overlaps
 
@@ -72,12 +72,16 @@ def _claim(
 ) -> None:
     path = ("tenants", tenant, "servers", position)
     hosts, _, group = pattern.partition(":")
-    for server in expand_hosts(hosts):
+    servers = expand_hosts(hosts)
+    unknown = [server for server in servers if server not in ports_of]
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], ports_of, 1)
+        fix = f"did you mean {close[0]}?" if close else f"the site has {len(ports_of)} servers: see `kvfabric plan`"
+        text = f"no server {', '.join(host_patterns(unknown))}"
+        problems.append(inventory.problem("tenant.server", path, f"tenant {tenant}", text, fix))
+    for server in servers:
         if server not in ports_of:
-            close = difflib.get_close_matches(server, ports_of, 1)
-            fix = f"did you mean {close[0]}?" if close else f"the site has {len(ports_of)} servers: see `kvfabric plan`"
-            problems.append(inventory.problem("tenant.server", path, f"tenant {tenant}", f"no server '{server}'", fix))
-            return
+            continue
         found = [
             port
             for ports in ports_of[server].values()

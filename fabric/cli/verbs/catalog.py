@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
 
-from fabric.cli.exits import EXIT_INPUT, EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.cli.exits import EXIT_NOTHING_RAN, EXIT_PASS
+from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("site", required=False)
-@click.option("--list", "listed", is_flag=True, help="list all checks")
-@click.option("--explain", metavar="CHECK", help="the page of one check")
+@click.option("--list", "listed", is_flag=True, help="List all checks.")
+@click.option("--explain", metavar="CHECK", help="The page of one check.")
 def command(site: str | None, listed: bool, explain: str | None) -> int:
     """Print the acceptance catalog of SITE, or what the checks are.
 
@@ -55,8 +57,11 @@ def _pages(explain: str | None, checks: dict[str, type[Check]]) -> int:
         )
         return EXIT_PASS
     if explain not in checks:
-        click.echo(f"no check {explain}; known: {', '.join(checks)}", err=True)
-        return EXIT_INPUT
+        close = get_close_matches(explain, checks, 3, 0.5) or [n for n in checks if explain and explain in n][:3]
+        fix = f"did you mean {', '.join(close)}?" if close else "see `kvfabric catalog --list`"
+        raise InputError(
+            [Problem("catalog.unknown-check", f"check '{explain}'", "there is no check of that name", fix)]
+        )
     page = checks[explain].page
     click.echo(f"{explain}: {page.title}\n")
     for name, text in page.sections.items():

@@ -10,7 +10,7 @@ from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, 
 from fabric.cli.output import print_json, print_problems, table
 
 
-@click.command(name="check", short_help="our rules over the rendered files; --external adds YANG, vtysh, nft")
+@click.command(name="check", short_help="Run our rules over the rendered files; --external adds YANG, vtysh, nft.")
 @click.argument("site", required=False)
 @click.option("--external", is_flag=True, help="Ask the outside validators too (YANG models, vtysh, FRR, nft, sh).")
 @click.option(

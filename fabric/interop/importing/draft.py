@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fabric.interop.names import split_index
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
@@ -85,25 +84,6 @@ def port_list(numbers: Iterable[int]) -> str:
         tail = f":{step}" if step > 1 and len(run) > 1 else ""
         parts.append(f"{run[0]}-{run[-1]}{tail}" if len(run) > 1 else str(run[0]))
     return ",".join(parts)
-
-
-def host_patterns(names: Iterable[str]) -> list[str]:
-    """Write host names briefly: `compute-[001-016]` for neighbours, others as they are."""
-    runs: list[list[str]] = []
-    for name in sorted(names):
-        stem, number = split_index(name)
-        if runs:
-            last_stem, last = split_index(runs[-1][-1])
-            same = number and last and stem == last_stem and len(number) == len(last)
-            if same and int(number) == int(last) + 1:
-                runs[-1].append(name)
-                continue
-        runs.append([name])
-    patterns = []
-    for run in runs:
-        stem, first = split_index(run[0])
-        patterns.append(f"{stem}[{first}-{split_index(run[-1])[1]}]" if len(run) > 1 else run[0])
-    return patterns
 
 
 def check(folder: Path) -> list[Problem]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fabric.hardware.ranges import natural_key
-from fabric.interop.importing.draft import Draft, host_patterns, site_name
+from fabric.hardware.ranges import host_patterns, natural_key
+from fabric.interop.importing.draft import Draft, site_name
 from fabric.interop.names import split_index
 from fabric.interop.readers.hedgehog import kind_of, name_of
 from fabric.interop.readers.yaml_documents import dig

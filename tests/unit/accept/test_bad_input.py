@@ -142,6 +142,8 @@ def test_answers_of_another_site_are_an_input_error(
         (("accept", "lab", "--list", "--out", ""), 2, "is empty"),
         (("accept", "lab", "--list", "--settle", "nan"), 2, "finite"),
         (("catalog", "--explain", ""), 2, "no check"),
+        (("catalog", "--explain", "bgp-sesions"), 2, "did you mean bgp-sessions"),
+        (("catalog", "--explain", "nosuch"), 2, "see `kvfabric catalog --list`"),
         (("catalog", "lab", "--list"), 2, "leave SITE out"),
         (("report", "diff", ".", ".", "--tolerance", "nan"), 2, "finite"),
         (("snapshot", "lab", "--out", ""), 2, "is empty"),

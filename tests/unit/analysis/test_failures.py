@@ -54,6 +54,18 @@ def test_leaf_of_single_homed_servers_cuts_them() -> None:
     assert Sweep(plan).impact([leaf]).cut
 
 
+def test_the_end_of_every_gateway_is_the_worst_double() -> None:
+    """Both border leaves of XOC-256: 4 storage servers, and the way out of every tenant."""
+    sweep = Sweep(load_plan("xoc-256"))
+    by_name = {p.name: p for p in sweep.parts if p.kind == "switch"}
+    border, leaf = (
+        sweep.impact([by_name[f"{name}-01"], by_name[f"{name}-02"]]) for name in ("fe-border-leaf", "fe-leaf")
+    )
+    assert len(border.cut) < len(leaf.cut)
+    assert border.gateways_left == 0
+    assert border.badness < leaf.badness
+
+
 def test_doubles_by_class_equal_every_pair_one_by_one(sweep: Sweep) -> None:
     every: Counter[tuple[float, ...]] = Counter()
     for one, two in combinations(sweep.parts, 2):

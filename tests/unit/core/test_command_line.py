@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from fabric.cli.main import main
+from fabric.cli.main import cli, main
 from fabric.cli.output import print_json
 from fabric.resources import data_folder
 from tests.conftest import run_cli
@@ -270,6 +271,14 @@ def test_build_as_json(tmp_path: Path) -> None:
     assert data["failed"] is False
     assert Path(data["folder"], "configs").is_dir()
     assert data["summary"]
+
+
+def test_help_of_every_verb_begins_with_a_capital() -> None:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command
+        assert command.get_short_help_str()[0].isupper(), name
 
 
 def test_nothing_checked_is_code_four(tmp_path: Path) -> None:

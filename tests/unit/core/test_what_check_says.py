@@ -84,3 +84,45 @@ def test_the_fix_of_a_shared_class_does_not_repeat_it(site: Path, old: str, new:
     assert (problem.field, problem.fix) == (field, fix)
     edit(site, (new, f"{old}, {fix.split('`')[1]}" if field.startswith("roce.cnp") else old))
     plan_site(site)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says", "fix"),
+    [
+        ("tcp: {443:", "tcp: {8000-8010:", "'8000-8010' is not a port", "list the ports one by one"),
+        ("tcp: {443:", "tcp: {70000:", "70000 is not a port", "from 1 to 65535"),
+        ("10.3.0.0/20", "10.3.0.1/20", "host bits", "use 10.3.0.0/20"),
+        ("10.3.0.0/20", '"2001:db8::/48"', "IPv4 only", "10.1.0.0/16"),
+        ("dscp: 26", "dscp: 99", "63 or less, not 99", "a number up to 63"),
+        ("count: 8", "count: -1", "0 or more, not -1", "a number from 0"),
+        ("leaf-spine: 30m", "leaf-spine: 5km", "'5km' is not a cable length", "whole metres"),
+        ("watchdog: 200ms", "watchdog: soon", "not a time", "200ms"),
+        ("breakout: 1x800G", "breakout: 800G", "does not have the form", "2x400G"),
+        ("site: xoc-64", "site: XOC", "does not have the form", "small letters"),
+        ("1-32", "32-1", "backwards", "1-63:2"),
+        ("compute-[001-004]", "compute-[004-001]", "backwards", "compute-[001-016]"),
+    ],
+)
+def test_a_wrong_value_has_a_fix(site: Path, old: str, new: str, says: str, fix: str) -> None:
+    problem = told(site, (old, new))[0]
+    assert says in problem.text
+    assert fix in problem.fix
+
+
+def test_faults_of_different_parts_come_at_once(site: Path) -> None:
+    """A peer, a gateway and an ECN threshold have nothing to do with each other: none hides another."""
+    found = told(
+        site,
+        ("10.2.16.0/20}\n    peers: [storage]", "10.2.16.0/20}\n    peers: [storge]"),
+        ("min: 128KiB", "min: 512KiB"),
+        ("internet: [gw-01, gw-02]", "internet: [gw-01, gw-09]"),
+        ("public: 203.0.113.16/28, group: partners", "public: 203.0.113.16/28, group: partner"),
+    )
+    assert {p.rule for p in found} == {"tenant.peer", "qos.ecn", "gateway.group"}
+    assert len(found) == 4
+    assert all(p.fix and p.line for p in found)
+
+
+def test_all_unknown_servers_of_a_pattern_are_named(site: Path) -> None:
+    (problem,) = told(site, ("compute-[008-008]", "compute-[008-012]"))
+    assert problem.text == "no server compute-[009-012]"

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabric.build import load_plan
-from fabric.hardware.ranges import expand_hosts, parse_ports
+from fabric.hardware.ranges import expand_hosts, host_patterns, parse_ports
 from fabric.interop.comparing import compare
 from fabric.interop.formats import write
 from fabric.interop.importing import import_files
-from fabric.interop.importing.draft import Draft, check, host_patterns, port_list, refuse_existing, site_name
+from fabric.interop.importing.draft import Draft, check, port_list, refuse_existing, site_name
 from fabric.interop.output import write_files
 from fabric.interop.readers import read_cable_map
 from fabric.problem import InputError
