@@ -28,6 +28,7 @@ def to_html(run: Run) -> str:
         run=run,
         info=run.info,
         stages=run.stages,
+        results=sum(1 for _ in run.leaves()),
         counts={state: run.counts[state] for state in _STATES},
         ring=_ring(run.counts),
         problems=[r for r in run.records if r.result.state.value in {"fail", "error", "unknown"}],

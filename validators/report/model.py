@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,22 @@ class Run:
             for number, part in enumerate(result.parts, 1):
                 yield Leaf(f"{record.case}/{number}:{part.subject}", record, part, is_part=True)
 
+    @cached_property
+    def wall_s(self) -> float | None:
+        """Seconds from the run's start to its end; None without an end, or when a clock was set back."""
+        try:
+            began, ended = (datetime.fromisoformat(text) for text in (self.info.started, self.info.finished))
+            seconds = (ended - began).total_seconds()
+        except (ValueError, TypeError):  # no time, or one without its zone
+            return None
+        return seconds if seconds >= 0 else None
+
+    @cached_property
+    def sums(self) -> str:
+        """How cases and results are counted, in words: one format has a line per case, another per result."""
+        leaves = sum(1 for _ in self.leaves())
+        return f"{len(self.records)} cases with {leaves} results (a case with parts has one result per part)"
+
     def link_states(self) -> dict[str, tuple[State, str]]:
         """Return link id -> worst state and its text, for every result that is about a link."""
         return _worst(self.leaves(), "link")
@@ -129,6 +146,12 @@ def interruption(info: RunInfo, records: list[Record]) -> Record:
     text += f"; not run: {', '.join(f'{count} of {stage}' for stage, count in left.items())}" if left else ""
     text += f". Go on with the same `kvfabric accept`, --resume and --name {info.name}"
     return Record("run", "run", Result("run", info.name, State.ERROR, text))
+
+
+def seconds_of(record: Record) -> float:
+    """Return the seconds of a case: its own, which hold those of its parts unless only they were timed."""
+    seconds = max(record.result.duration_s, sum(part.duration_s for part in record.result.parts))
+    return min(seconds, 1e9)  # a journal may hold any number, and sums of it must stay finite
 
 
 def _listed(value: Any) -> str:

@@ -39,6 +39,7 @@ def to_json(run: Run) -> str:
         "without": list(run.without),
         "note": run.note,
         "counts": run.counts,
+        "sums": run.sums,
         "results": [record.to_dict() for record in run.records],
     }
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
@@ -69,6 +70,8 @@ def to_markdown(run: Run) -> str:
         f"plan `{info.plan[:12]}`, seed {info.seed}.",
         "",
         *([f"This report is {run.note}.", ""] if run.note else []),
+        f"{run.sums}: the table counts cases, junit.xml and results.csv results.",
+        "",
         "| stage | pass | fail | error | skipped | unknown |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]

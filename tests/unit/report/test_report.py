@@ -267,3 +267,28 @@ def test_a_computed_number_never_passes_for_a_measured_one():
         "computed",
         "measured",
     ]
+
+
+def test_junit_counts_can_be_explained_and_its_times_add_up():
+    parts = [Result("cabling", f"cable {n}", State.PASS, "") for n in range(7)]
+    timed = [Result("bgp", "own", State.PASS, "", duration_s=0.25), Result("bgp", "skipped", State.SKIPPED, "")]
+    whole = run(
+        record("cabling", State.PASS, *parts, duration_s=10.2),
+        record("speed", duration_s=0.3),
+        Record("bgp", "control-plane", Result("bgp", "leaf", State.PASS, "", parts=tuple(timed))),
+    )
+    root = ElementTree.fromstring(to_junit(whole))
+    times = {suite.get("name"): float(suite.get("time")) for suite in root.iter("testsuite")}
+    assert times == {"cabling": 10.5, "control-plane": 0.25}
+    assert float(root.get("time")) == 10.75
+    for suite in root.iter("testsuite"):
+        assert sum(float(case.get("time")) for case in suite.iter("testcase")) == pytest.approx(
+            times[suite.get("name")]
+        )
+    told = [{p.get("name"): p.get("value") for p in suite.iter("property")} for suite in root.iter("testsuite")]
+    assert [(one["cases"], one["results"], one["run.cases"]) for one in told] == [("2", "8", "3"), ("1", "2", "3")]
+    assert (told[0]["run.counts"], told[0]["run.seconds"]) == ("3 pass", "98")
+    assert root.get("tests") == "10"
+    assert "3 cases with 10 results (a case with parts has one result per part)" in to_markdown(whole)
+    assert "3 cases with 10 results" in to_html(whole)
+    assert "3 cases with 10 results" in json.loads(to_json(whole))["sums"]
