@@ -20,7 +20,7 @@ from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from fabric.analysis.rendered import ConfigDb
-    from fabric.plan import Link, Plan, Qos, ServerPort, TrafficClass
+    from fabric.plan import Link, Plan, Qos, Server, ServerPort, TrafficClass
 
 MODEL = (
     "Rendered files only. VXLAN copies the inner DSCP and ECN to the outer header and CE back on the way out "
@@ -95,9 +95,20 @@ def _port(plan: Plan, name: str, fabric: str = "", rail: int = -1) -> tuple[str,
     ports = [p for p in ports if not fabric or p.fabric == fabric]
     ports.sort(key=lambda p: p.rail != rail)
     if not ports:
-        has = ", ".join(p.name for p in found.ports if p.rdma and p.tenant) or "none"
-        raise InputError([Problem("path.nic", name, "has no such RDMA port with a tenant", f"RDMA ports: {has}")])
+        raise InputError([_no_port(name, found, fabric)])
     return server, ports[0]
+
+
+def _no_port(name: str, server: Server, fabric: str) -> Problem:
+    """Why a server has no port to prove: RDMA is off where it is, or the name is another."""
+    has = ", ".join(p.name for p in server.ports if p.rdma and p.tenant)
+    if has:
+        where = f" in {fabric}" if fabric else ""
+        return Problem("path.nic", name, f"has no such RDMA port with a tenant{where}", f"RDMA ports: {has}")
+    fabrics = ", ".join(dict.fromkeys(p.fabric for p in server.ports)) or "no fabric"
+    text = f"is in {fabrics} only, without RDMA: there is no lossless class to prove"
+    fix = f"`kvfabric show SITE {server.name} OTHER` prints the ways between two servers, RDMA or not"
+    return Problem("path.nic", name, text, fix)
 
 
 def _require_reachable(plan: Plan, source: str, first: ServerPort, target: str, last: ServerPort) -> None:

@@ -31,7 +31,7 @@ def command(
     Examples:
       kvfabric render xoc-256 --out out/configs
       kvfabric render xoc-256 --out out/configs --diff
-      kvfabric render lab --target frr --out out/lab --limit be-leaf-01,be-spine-01
+      kvfabric render lab --target frr --out out/lab --limit leaf-01,spine-01
     """
     from fabric.build import plan_site
     from fabric.render.registry import render_site

@@ -110,3 +110,12 @@ def test_tenants_that_are_not_peers_have_no_path(site: Any) -> None:
 def test_unknown_ends(site: Any, name: str) -> None:
     with pytest.raises(InputError):
         prove(site.plan, Rendered(site.files), name, "compute-003:be0-port0")
+
+
+def test_a_server_without_rdma_is_sent_to_what_answers_for_it() -> None:
+    plan = load_plan("xoc-256")
+    with pytest.raises(InputError) as raised:
+        prove(plan, Rendered({}), "compute-001", "storage-001")
+    problem = raised.value.problems[0]
+    assert problem.text == "is in frontend only, without RDMA: there is no lossless class to prove"
+    assert "`kvfabric show SITE storage-001 OTHER`" in problem.fix
