@@ -117,7 +117,8 @@ def _accept(wanted: object, style: str, verbose: bool) -> int:
     from validators.runner_events import Progress
 
     assert isinstance(wanted, Acceptance)
-    run, folder, files = accept(wanted, [Progress(sys.stderr, colour=wants_colour(sys.stderr), verbose=verbose)])
+    with Progress(sys.stderr, colour=wants_colour(sys.stderr), verbose=verbose) as progress:
+        run, folder, files = accept(wanted, [progress])
     if style == "json":
         print_json(
             {
