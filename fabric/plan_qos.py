@@ -42,6 +42,7 @@ class Qos:
     """What RoCE needs from one fabric, switch and NIC alike. Times in milliseconds.
 
     `pool_size` and `pool_xoff` are bytes of the ingress lossless pool (its `xoff` is carved apart from `size`).
+    `headroom_ratio` is how far the headroom of a switch's lossless ports may exceed `pool_xoff`, which they share.
     """
 
     classes: tuple[TrafficClass, ...]
@@ -53,6 +54,7 @@ class Qos:
     pool_size: int
     pool_xoff: int
     hash_qpn: bool
+    headroom_ratio: float = 2.0
 
     @property
     def lossless(self) -> tuple[TrafficClass, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fabric.plan import ABOVE_LEAVES, FABRIC_LINK, LEAF_KINDS
+from fabric.qos.headroom import headroom_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,12 +46,14 @@ def summarise(plan: Plan) -> dict[str, Any]:
 
 def _fabric(plan: Plan, fabric: Fabric) -> dict[str, Any]:
     switches = plan.switches_of(fabric.name)
+    use = headroom_use(plan, fabric.name)
     return {
         "name": fabric.name,
         "carries": list(fabric.carries),
         "managed": fabric.managed,
         "placement": fabric.placement,
         "rdma": fabric.qos is not None,
+        "headroom": asdict(use) | {"ratio": use.ratio} if use else None,
         "mtu": fabric.mtu,
         "server_mtu": fabric.server_mtu,
         "tiers": [_tier(plan, kind, [s for s in switches if s.kind == kind]) for kind in _kinds(switches)],
@@ -153,7 +157,8 @@ def _tier_row(fabric: dict[str, Any], tier: dict[str, Any]) -> list[Any]:
 
 
 def _fabric_row(fabric: dict[str, Any]) -> list[Any]:
-    rdma = "lossless" if fabric["rdma"] else "off"
+    rdma, use = "lossless" if fabric["rdma"] else "off", fabric["headroom"]
+    rdma += f", headroom {use['ratio']:.1f}:1 of the pool (limit {use['limit']:g}:1)" if use else ""
     return [fabric["name"], "+".join(fabric["carries"]), fabric["placement"], rdma, fabric["mtu"], fabric["server_mtu"]]
 
 

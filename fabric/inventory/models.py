@@ -313,6 +313,9 @@ class Roce(_Model):
     watchdog_action: Literal["drop", "forward", "alert"] = "drop"
     weight: Annotated[int, Field(ge=1, le=99)] = Field(60, description="DWRR share of the lossless queue, per cent")
     qpn_hash: bool = True
+    headroom_ratio: Annotated[float, Field(ge=1, le=64)] = Field(
+        2, description="most that the headroom of a switch's lossless ports may exceed what they share by"
+    )
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 

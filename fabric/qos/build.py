@@ -68,6 +68,7 @@ def build_qos(
         pool_size=profile.pool_size,
         pool_xoff=profile.pool_xoff,
         hash_qpn=roce.qpn_hash and profile.features.get("qpn_hash", False),
+        headroom_ratio=roce.headroom_ratio,
     )
 
 

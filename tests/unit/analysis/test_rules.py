@@ -11,6 +11,8 @@ from fabric.analysis.check import run_rules
 from fabric.analysis.rendered import Rendered
 from fabric.analysis.rule import Rule, all_rules
 from fabric.build import load_plan
+from fabric.problem import Severity
+from fabric.qos.headroom import headroom_use
 from fabric.render.registry import render_site
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ IN_DB: dict[str, Callable[[dict[str, Any]], object]] = {
     "qos.ecn": lambda d: d["QUEUE"]["Ethernet0|3"].pop("wred_profile"),
     "qos.lossless-groups": lambda d: d["BUFFER_PG"]["Ethernet0|3"].update(profile="pg_lossless_800000_5m_profile"),
     "qos.headroom": lambda d: d["CABLE_LENGTH"]["AZURE"].update(Ethernet256="5m"),
+    "qos.headroom-pool": lambda d: d["BUFFER_POOL"]["ingress_lossless_pool"].update(xoff="1000000"),
     "qos.buffers": lambda d: d["BUFFER_POOL"]["ingress_lossless_pool"].update(size="999999999999"),
     "addresses.unique": lambda d: d["LOOPBACK_INTERFACE"].update({"Loopback0|172.30.8.4/32": {}}),
     "addresses.links": lambda d: d["INTERFACE"].pop("Ethernet0|10.1.0.2/31"),
@@ -113,11 +116,21 @@ def _tenant(plan: Plan, **changes: Any) -> Plan:
     return replace(plan, tenants=plan.tenants | {"acme": replace(plan.tenants["acme"], **changes)})
 
 
+def _without_tenants(plan: Plan, names: set[str]) -> Plan:
+    servers = {
+        name: replace(s, ports=tuple(replace(p, tenant="") for p in s.ports)) if name in names else s
+        for name, s in plan.servers.items()
+    }
+    return replace(plan, servers=servers)
+
+
 # rule -> a change of the plan
 IN_PLAN: dict[str, Callable[[Plan], Plan]] = {
     "gateway.pool-arithmetic": lambda p: _exposures(p, private=("10.1.0.0/24",)),
     "gateway.public-disjoint": lambda p: _exposures(p, public=("203.0.113.8/32",)),
     "gateway.special-use": lambda p: _exposures(p, private=("127.0.0.1/32",)),
+    "design.servers-in-tenants": lambda p: _without_tenants(p, {"compute-001"}),
+    "design.second-spine": lambda p: replace(p, switches={n: s for n, s in p.switches.items() if n != "spine-02"}),
     "isolation.distinct": lambda p: _tenant(p, vni=200),
     "addresses.peers-disjoint": lambda p: _tenant(p, peers=("globex",)),
     "addresses.underlay-apart": lambda p: _tenant(
@@ -132,7 +145,8 @@ ELSEWHERE = {"qos.no-pfc"}
 @pytest.mark.parametrize("name", ["lab", "xoc-256", "minimal", "xoc-64-rail"])
 def test_shipped_sites_have_no_finding(name: str) -> None:
     plan = load_plan(name)
-    assert run_rules(plan, Rendered(dict(render_site(plan)))) == []
+    found = run_rules(plan, Rendered(dict(render_site(plan))))
+    assert {p.rule for p in found} == ({"design.second-spine"} if name == "xoc-64-rail" else set())
 
 
 def test_linux_target_has_no_finding(linux_site: Any) -> None:
@@ -164,6 +178,31 @@ def test_fires_on_a_fault_in_the_plan(lab: Plan, lab_files: dict[str, dict[str, 
     found = run_rules(IN_PLAN[rule](lab), Rendered(lab_files), [rule])
     assert found
     assert {p.rule for p in found} == {rule}
+
+
+def test_servers_without_a_tenant_are_one_finding(lab: Plan) -> None:
+    few = {"compute-001", "compute-002", "storage-001"}
+    (found,) = run_rules(_without_tenants(lab, few), Rendered({}), ["design.servers-in-tenants"])
+    assert (found.subject, found.severity) == ("compute-[001-002], storage-001", Severity.WARNING)
+
+
+def test_the_limit_of_the_headroom_ratio_is_the_sites(lab: Plan, lab_files: dict[str, dict[str, str]]) -> None:
+    fabric = next(f for f in lab.fabrics.values() if f.qos)
+    use = headroom_use(lab, fabric.name)
+    assert fabric.qos
+    assert use
+    for limit, findings in ((use.ratio + 0.01, False), (use.ratio - 0.01, True)):
+        qos = replace(fabric.qos, headroom_ratio=limit)
+        plan = replace(lab, fabrics=lab.fabrics | {fabric.name: replace(fabric, qos=qos)})
+        found = run_rules(plan, Rendered(lab_files), ["qos.headroom-pool"])
+        assert bool(found) is findings
+        assert all(f"{use.asked:,} bytes" in p.text and f"{use.shared:,}" in p.text for p in found)
+
+
+def test_headroom_of_a_full_switch_is_shared_within_the_limit() -> None:
+    use = headroom_use(load_plan("xoc-256"), "backend")
+    assert use
+    assert (use.asked, use.shared, use.ratio, use.limit) == (53_465_984, 33_374_584, 1.602, 2)
 
 
 def test_pfc_in_a_fabric_without_rdma() -> None:
