@@ -63,6 +63,8 @@ class Run:
     def without(self) -> tuple[str, ...]:
         """What the verdict says nothing about, in words: stages of which all was skipped, checks that disturb traffic
         and were not allowed to, and what the selection of the run left out."""
+        if not self.info.finished:
+            return ()  # what was skipped so far says nothing about the rest
         found: list[str] = []
         for name, records, _, state in self.stages:
             if state is State.SKIPPED:

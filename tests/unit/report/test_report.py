@@ -114,6 +114,7 @@ def test_the_verdict_says_what_it_goes_without():
     assert mixed.verdict == "accepted"
     assert mixed.headline == f"accepted, without: {words}"
     assert run(record("a")).headline == "accepted"
+    assert Run(replace(mixed.info, finished=""), mixed.records).headline == "interrupted"
     assert to_markdown(mixed).startswith(f"# Acceptance of lab: accepted, without: {words}\n")
     page = to_html(mixed)
     assert f"<b>Without:</b> {words}" in page
