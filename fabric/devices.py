@@ -27,7 +27,7 @@ from fabric.plan import (
     Switch,
 )
 from fabric.qos.build import build_qos
-from fabric.topology.fabrics import edge_names, gateway_fabric, gateway_names, server_names, switch_spec
+from fabric.topology.fabrics import edge_names, gateway_fabric, gateway_names, parse_nic, server_names, switch_spec
 
 if TYPE_CHECKING:
     from fabric.site import SiteBuilder
@@ -314,6 +314,7 @@ class DeviceBuilder:
         length = self.site.pools.management.prefixlen
         groups = self.builder.groups
         for class_name, spec in self.site.gateways.items():
+            nic_count, nic = parse_nic(spec.nic)
             for name in gateway_names(class_name, spec):
                 mine = [link for link in self.links.values() if link.a.device == name]
                 self.gateways[name] = Gateway(
@@ -334,6 +335,8 @@ class DeviceBuilder:
                     drain_deadline_s=spec.drain_deadline,
                     conntrack_max=spec.conntrack_max,
                     rack=self.builder.racks.get(name, ""),
+                    nic=nic,
+                    nic_count=nic_count,
                 )
 
     def _fabrics(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fabric.plan import Plan
 
-CABLE_FORMATS = ("connectivity-map", "netbox", "wiring", "labels", "bom", "ports")
+CABLE_FORMATS = ("connectivity-map", "netbox", "wiring", "wiring-gateways", "labels", "bom", "ports")
 
 
 @dataclass(frozen=True)

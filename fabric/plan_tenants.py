@@ -96,7 +96,8 @@ class Gateway:
     """An x86 gateway: a VTEP on the inside, a BGP speaker towards the edge on the outside.
 
     `uplinks` and `externals` are link ids. `ranks` gives its place in each group (0 is preferred). `tenants` names the
-    tenants with exposures it serves. `router_mac` is the RMAC of its VXLAN interfaces.
+    tenants with exposures it serves. `router_mac` is the RMAC of its VXLAN interfaces. `nic` is the model of the
+    `nic_count` cards that its uplinks are ports of; the inventory does not say which card its external ports are on.
     """
 
     name: str
@@ -116,6 +117,8 @@ class Gateway:
     drain_deadline_s: int
     conntrack_max: int
     rack: str = ""
+    nic: str = ""
+    nic_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

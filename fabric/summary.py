@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from fabric.plan import Fabric, Plan, Switch
 
 
+_PLACE = ("fabric", "tier", "switches")
+
+
 def summarise(plan: Plan) -> dict[str, Any]:
     """Return the summary as JSON-ready data. Bandwidths are line rate, one direction, Gb/s."""
     return {
@@ -125,9 +128,21 @@ def as_text(summary: dict[str, Any]) -> str:
         f"{devices['gateways']} gateways, {devices['links']} links",
         "",
         table(
-            ["fabric", "tier", "switches", "model", "used", "free", "down Gb/s", "up Gb/s", "oversub.", "when full"],
+            [
+                "fabric",
+                "tier",
+                "switches",
+                "model",
+                "ports used",
+                "ports free",
+                "down Gb/s",
+                "up Gb/s",
+                "oversub.",
+                "when full",
+            ],
             [_tier_row(fabric, tier) for fabric in summary["fabrics"] for tier in fabric["tiers"]],
         ),
+        "ports are logical: a cage split 2x400G counts as two",
         "",
         table(["fabric", "carries", "placement", "RDMA", "MTU", "server MTU"], map(_fabric_row, summary["fabrics"])),
     ]

@@ -72,7 +72,8 @@ Exit codes: 0 pass, 1 failed or different, 2 input error, 3 could not run, 4 not
 def cli() -> None:
     """Plan, render, lab and accept the network of an AI-inference cluster.
 
-    SITE is a name under inventories/ (xoc-64 ... xoc-1024, minimal, lab, pods-100k) or a path to a folder or site.yaml.
+    SITE is a name under inventories/ (xoc-64 ... xoc-1024, xoc-64-rail ... xoc-1024-rail, minimal, lab, pods-100k) or
+    a path to a folder or site.yaml.
     """
 
 

@@ -16,7 +16,10 @@ _ASSEMBLIES = frozenset({"dac", "acc", "aec", "aoc", "cat6", "cat6a", "copper", 
 
 @dataclass(frozen=True, slots=True)
 class Cage:
-    """A cage with a cable in it: `mode` is how it is split (`2x400G`), `connector` its form (`OSFP`)."""
+    """A cage with a cable in it: `mode` is how it is split (`2x400G`), `connector` its form (`OSFP`).
+
+    `connector` is empty where the inventory does not say the model: an edge router, a gateway's external port.
+    """
 
     device: str
     cage: str
@@ -53,19 +56,26 @@ class Cages:
             modes = {breakout.cage: breakout.mode for breakout in switch.breakouts}
             known = profiles[switch.model].cages if switch.model in profiles else {}
             for port in switch.ports:
-                connector = known[port.cage].connector if port.cage in known else "cage"
+                connector = known[port.cage].connector if port.cage in known else ""
                 mode = modes.get(port.cage, f"1x{port.speed}G")
                 self._modes[switch.name, port.name] = Cage(switch.name, f"E1/{port.cage}", mode, connector)
         nics = nic_models()
         for server in plan.servers.values():
             for nic_port in server.ports:
-                connector = nics[nic_port.model].connector if nic_port.model in nics else "cage"
+                connector = nics[nic_port.model].connector if nic_port.model in nics else ""
                 mode = f"1x{nic_port.speed}G"
                 self._modes[server.name, nic_port.name] = Cage(server.name, nic_port.name, mode, connector)
+        self._inside = {
+            (gateway.name, plan.links[uplink].a.port): nics[gateway.nic].connector
+            for gateway in plan.gateways.values()
+            for uplink in gateway.uplinks
+            if gateway.nic in nics
+        }
 
     def of(self, end: End, speed: int) -> Cage:
         """Return the cage of a link end; a device without a port list (gateway, edge) gets one cage a port."""
-        return self._modes.get((end.device, end.port)) or Cage(end.device, end.port, f"1x{speed}G", "cage")
+        known = self._modes.get((end.device, end.port))
+        return known or Cage(end.device, end.port, f"1x{speed}G", self._inside.get((end.device, end.port), ""))
 
 
 def ways(mode: str) -> int:

@@ -80,12 +80,12 @@ def move_lines(decision: Decision, tokens: int | None, gbps: float | None) -> li
     return [
         f"{decision.model}: {decision.tokens} tokens, {_both(decision.moved_bytes)},"
         f" {decision.pieces_per_rank} pieces per rank",
-        f"rate       {line}; payload at MTU {c.mtu} at most {ceiling * c.ports / 8:.2f} GB/s,"
+        f"rate        {line}; payload at MTU {c.mtu} at most {ceiling * c.ports / 8:.2f} GB/s,"
         f" {c.efficiency:.0%} of it = {decision.rate_bytes_per_s / 1e9:.2f} GB/s",
-        f"T_move     {move}",
-        f"T_compute  {decision.recompute_s * 1e3:.3f} ms at {c.prefill_tokens_per_s:g} tokens/s",
-        f"choice     {decision.choice}",
-        f"break-even {_tokens(tokens)}; {_rate(gbps)}",
+        f"T_move      {move}",
+        f"T_recompute {decision.recompute_s * 1e3:.3f} ms at {c.prefill_tokens_per_s:g} tokens/s",
+        f"choice      {decision.choice}",
+        f"break-even  {_tokens(tokens)}; {_rate(gbps)}",
     ]
 
 

@@ -16,6 +16,7 @@ from fabric.plan import EDGE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fabric.hardware.profiles import NicModel
     from fabric.interop.physical import PhysicalCable
     from fabric.plan import Plan
 
@@ -32,7 +33,9 @@ HEADER = (
     "connector",
     "medium",
     "length_m",
+    "remark",
 )
+_MEDIUM_REMARK = "medium by length, the inventory says none: dac to 3 m, smf beyond"
 _SWITCH_KINDS = frozenset({"leaf", "border-leaf", "spine"})
 
 
@@ -49,7 +52,7 @@ def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
 
 
 def _rows(section: str, counted: Counter[tuple[object, ...]]) -> Iterator[list[object]]:
-    """One row an item: `counted` keys are item, description, used_by, speed, breakout, connector, medium, length."""
+    """One row an item: `counted` keys are the columns of HEADER from `item` on, the quantity left out."""
     for key, quantity in counted.items():
         item, description, used_by, *rest = key
         yield [section, item, description, used_by, quantity, *rest]
@@ -60,16 +63,16 @@ def _devices(plan: Plan, fabrics: tuple[str, ...]) -> Iterator[list[object]]:
     for switch in plan.switches.values():
         if switch.fabric in fabrics:
             used_by = f"{switch.fabric} {switch.kind}"
-            switches[switch.model, f"{switch.nos} switch", used_by, "", "", "", "", ""] += 1
+            switches[switch.model, f"{switch.nos} switch", used_by, "", "", "", "", "", ""] += 1
     servers: Counter[tuple[object, ...]] = Counter()
     for server in plan.servers.values():
         if any(port.fabric in fabrics for port in server.ports):
             xpus = f", {server.xpus} xPU" if server.xpus else ""
-            servers[server.server_class, f"{server.kind} server{xpus}", "", "", "", "", "", ""] += 1
+            servers[server.server_class, f"{server.kind} server{xpus}", "", "", "", "", "", "", ""] += 1
     gateways: Counter[tuple[object, ...]] = Counter()
     for gateway in plan.gateways.values():
         if gateway.fabric in fabrics:
-            gateways[gateway.gateway_class, "x86 gateway", gateway.fabric, "", "", "", "", ""] += 1
+            gateways[gateway.gateway_class, "x86 gateway", gateway.fabric, "", "", "", "", "", ""] += 1
     yield from _rows("switch", switches)
     yield from _rows("server", servers)
     yield from _rows("gateway", gateways)
@@ -87,11 +90,25 @@ def _nics(plan: Plan, fabrics: tuple[str, ...]) -> Iterator[list[object]]:
     }
     counted: Counter[tuple[object, ...]] = Counter()
     for server_class, port in cards.values():
-        model = known.get(port.model)
-        description = f"{model.vendor} {model.description}" if model else ""
-        connector = model.connector if model else ""
-        counted[port.model, description, server_class, port.speed, "", connector, "", ""] += 1
+        counted[_card(known, port.model, server_class, port.speed)] += 1
+    for gateway in plan.gateways.values():
+        if gateway.fabric in fabrics and gateway.nic:
+            speed = known[gateway.nic].speed if gateway.nic in known else ""
+            counted[_card(known, gateway.nic, gateway.gateway_class, speed)] += gateway.nic_count
     yield from _rows("nic", counted)
+    outside: Counter[tuple[object, ...]] = Counter()
+    for gateway in plan.gateways.values():
+        for link in (plan.links[name] for name in gateway.externals if gateway.fabric in fabrics):
+            what = f"{link.speed}G port towards the edge"
+            remark = "the inventory does not say the model of this NIC"
+            outside["", what, gateway.gateway_class, link.speed, "", "", "", "", remark] += 1
+    yield from _rows("nic_port", outside)
+
+
+def _card(known: dict[str, NicModel], name: str, used_by: str, speed: object) -> tuple[object, ...]:
+    model = known.get(name)
+    description = f"{model.vendor} {model.description}" if model else ""
+    return name, description, used_by, speed, "", model.connector if model else "", "", "", ""
 
 
 def _transceivers(plan: Plan, cables: list[PhysicalCable]) -> Iterator[list[object]]:
@@ -106,18 +123,24 @@ def _transceivers(plan: Plan, cables: list[PhysicalCable]) -> Iterator[list[obje
             rate = ways(cage.mode) * cable.speed
             split = f" as {cage.mode}" if ways(cage.mode) > 1 else ""
             row = (
-                f"{cage.connector}-{rate}G-{cable.medium}",
-                f"{rate}G {cage.connector} transceiver{split}, {cable.medium}",
+                "-".join(filter(None, (cage.connector, f"{rate}G", cable.medium))),
+                " ".join(filter(None, (f"{rate}G", cage.connector, f"transceiver{split}, {cable.medium}"))),
                 _used_by(plan, cage.device),
                 rate,
                 cage.mode,
                 cage.connector,
                 cable.medium,
                 "",
+                _remark(cable.speed, "" if cage.connector else "the inventory does not say the connector"),
             )
             counted["switch" if kind in _SWITCH_KINDS else kind][row] += 1
     for section, rows in counted.items():
         yield from _rows(f"{section}_transceiver", rows)
+
+
+def _remark(speed: int, more: str) -> str:
+    """That the medium is ours and not the inventory's (management ports are copper, whatever their length)."""
+    return "; ".join(filter(None, (_MEDIUM_REMARK if speed > 1 else "", more)))
 
 
 def _used_by(plan: Plan, device: str) -> str:
@@ -134,7 +157,8 @@ def _cables(cables: list[PhysicalCable]) -> Iterator[list[object]]:
     for cable in cables:
         split = cable.ways > 1
         mode = f"{cable.ways}x{cable.speed}G"
-        plugs = "/".join(sorted({cage.connector for cage in cable.ends}))
+        plugs = "/".join(sorted({cage.connector for cage in cable.ends if cage.connector}))
+        unsaid = "" if all(cage.connector for cage in cable.ends) else "the inventory does not say every connector"
         length = f"{cable.length_m}m" if cable.length_m else "length not said"
         what = f"breakout cable, {cable.ways} legs of {cable.speed}G" if split else f"cable, {cable.speed}G"
         counted[
@@ -146,5 +170,6 @@ def _cables(cables: list[PhysicalCable]) -> Iterator[list[object]]:
             plugs,
             cable.medium,
             cable.length_m or "",
+            _remark(cable.speed, unsaid),
         ] += 1
     yield from _rows("cable", counted)

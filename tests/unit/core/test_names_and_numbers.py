@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fabric.build import plan_site
+from fabric.build import load_plan, plan_site
 from fabric.inventory.scaffold import Scaffold, scaffold
 from fabric.problem import InputError
+from fabric.summary import as_text, summarise
+from tests.conftest import run_cli
 
 pytestmark = pytest.mark.unit
 
@@ -40,3 +42,21 @@ def test_refused_with_a_line(tmp_path: Path, old: str, new: str, rule: str) -> N
     match = [p for p in caught.value.problems if p.rule == rule]
     assert match, "\n".join(map(str, caught.value.problems))
     assert match[0].line
+
+
+def test_new_takes_the_size_of_every_shipped_site_of_the_reference_design(tmp_path: Path) -> None:
+    done = run_cli("new", "paris", "--size", "xoc-64-rail", "--out", str(tmp_path / "paris"))
+    assert done.returncode == 0, done.stderr
+    assert load_plan(tmp_path / "paris").fabrics["backend"].placement == "rail-optimised"
+    done = run_cli(
+        "new", "rome", "--size", "xoc-64-rail", "--placement", "single-homed", "--out", str(tmp_path / "rome")
+    )
+    assert done.returncode == 2
+    assert "say --size xoc-64 for --placement single-homed" in done.stderr
+    assert "xoc-1024-rail" in run_cli("--help").stdout
+
+
+def test_a_plan_says_what_kind_of_port_it_counts() -> None:
+    text = as_text(summarise(load_plan("xoc-64")))
+    assert "ports used  ports free" in text
+    assert "ports are logical: a cage split 2x400G counts as two" in text

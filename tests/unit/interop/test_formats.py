@@ -12,6 +12,7 @@ from fabric.interop.formats import formats, write
 from fabric.interop.formats.labels import WIDTH
 from fabric.interop.output import write_files
 from fabric.interop.readers import read_cable_map
+from fabric.output_folder import CABLE_FORMATS
 from fabric.problem import InputError
 
 if TYPE_CHECKING:
@@ -94,6 +95,26 @@ def test_bill_counts_a_transceiver_a_cage_and_a_cable_a_breakout(xoc256: Plan) -
     assert quantity["cable", "backend", "2x400G"] == 4 * 32
     assert quantity["cable", "backend", ""] == 4 * 32
     assert quantity["nic", "compute", ""] == 32 * 8
+
+
+def test_bill_has_gateway_nics_no_placeholder_and_says_what_it_assumed(xoc256: Plan) -> None:
+    bill = rows(write(xoc256, "bom")["bom.csv"])
+    assert not [r for r in bill if "cage" in " ".join(r.values())]
+    nics = {(r["item"], r["used_by"]): (int(r["quantity"]), r["connector"]) for r in bill if r["section"] == "nic"}
+    assert nics["cx7-2x200g", "gw"] == (2, "QSFP112")
+    outside = next(r for r in bill if r["section"] == "nic_port")
+    assert (outside["quantity"], outside["remark"]) == ("4", "the inventory does not say the model of this NIC")
+    optics = {r["connector"]: r for r in bill if r["section"] == "gateway_transceiver"}
+    assert (optics["QSFP112"]["item"], optics["QSFP112"]["quantity"]) == ("QSFP112-200G-smf", "4")
+    assert optics[""]["item"] == "200G-smf"
+    assert "does not say the connector" in optics[""]["remark"]
+    assumed = [r for r in bill if r["medium"]]
+    assert assumed
+    assert all(r["remark"].startswith("medium by length, the inventory says none") for r in assumed)
+
+
+def test_build_writes_every_format_but_the_second_spelling_of_the_map() -> None:
+    assert set(CABLE_FORMATS) == set(formats()) - {"ocp12"}
 
 
 def test_ports_list_every_port_of_every_switch(lab: Plan) -> None:
