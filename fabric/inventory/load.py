@@ -24,6 +24,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LEDGER_NAME = "ledger.json"
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 40
+_PLAIN = "write the values out where they are used"
 
 
 @dataclass(frozen=True)
@@ -114,20 +115,22 @@ def _parse(file: Path, problems: list[Problem], places: dict[Path_, tuple[str, i
             return broken("the file is larger than 16 MiB", fix="an inventory is a few dozen lines")
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        return broken("the file is not UTF-8 text")
+        return broken("the file is not UTF-8 text", fix="save it as UTF-8")
     except OSError as error:
-        return broken(f"cannot be read: {error.strerror}")
+        return broken(f"cannot be read: {error.strerror}", fix="check the path and its rights")
     try:
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         return broken(str(error.problem or error.context), mark.line + 1 if mark else 1, "correct the YAML here")
     except (yaml.YAMLError, RecursionError) as error:
-        return broken(f"not YAML: {str(error).splitlines()[0]}")
+        return broken(f"not YAML: {str(error).splitlines()[0]}", fix="write `key: value` lines")
     if node is None:
         return {}
     if not isinstance(node, yaml.MappingNode):
-        return broken("the file must hold `key: value` lines at its top", node.start_mark.line + 1)
+        return broken(
+            "the file must hold `key: value` lines at its top", node.start_mark.line + 1, "begin with `site: name`"
+        )
     reader = _Reader(str(file), problems, places)
     data = reader.read(node, (), 0)
     assert isinstance(data, dict)
@@ -146,7 +149,7 @@ class _Reader:
         line = node.start_mark.line + 1
         self.places.setdefault(path, (self.file, line))
         if depth > _MAX_DEPTH or (id(node) in self.seen and not isinstance(node, yaml.ScalarNode)):
-            self._report("inventory.alias", path, line, "anchors and deep nesting are not used in inventories")
+            self._report("inventory.alias", path, line, "anchors and deep nesting are not used in inventories", _PLAIN)
             return None
         self.seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
@@ -156,7 +159,8 @@ class _Reader:
         try:
             value = self.constructor.construct_object(node)
         except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
-            self._report("inventory.value", path, line, f"'{node.value}' cannot be read as the type it is written as")
+            text = f"'{node.value}' cannot be read as the type it is written as"
+            self._report("inventory.value", path, line, text, "put it in quotes, or remove the tag")
             return None
         # dates, sets and binaries are never meant in an inventory: keep what was written
         return value if isinstance(value, str | int | float | bool | None) else node.value
@@ -166,21 +170,22 @@ class _Reader:
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._report("inventory.key", path, line, "a key must be a plain word")
+                self._report("inventory.key", path, line, "a key must be a plain word", "write `key: value`")
                 continue
             key = self.read(key_node, (*path, f"\0{key_node.value}"), depth + 1)
             key = key if isinstance(key, str | int) and not isinstance(key, bool) else str(key_node.value)
             if key in data:
                 first = self.places[(*path, key)][1]
-                self._report("inventory.duplicate", (*path, key), line, f"'{key}' is already given in line {first}")
+                text = f"'{key}' is already given in line {first}"
+                self._report("inventory.duplicate", (*path, key), line, text, "keep one of them")
                 continue
             self.places.setdefault((*path, key), (self.file, line))
             data[key] = self.read(value_node, (*path, key), depth + 1)
         return data
 
-    def _report(self, rule: str, path: Path_, line: int, text: str) -> None:
+    def _report(self, rule: str, path: Path_, line: int, text: str, fix: str) -> None:
         name = ".".join(str(part) for part in path) or "file"
-        self.problems.append(Problem(rule, name, text, "", self.file, line, name))
+        self.problems.append(Problem(rule, name, text, fix, self.file, line, name))
 
 
 def _merge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fabric.analysis.rule import Rule
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fabric.problem import Problem
+
+
+_REFERENCE_LEAVES = 2  # XOC-128 has two backend leaves and one spine
 
 
 class ServersInTenants(Rule):
@@ -38,18 +42,20 @@ class ServersInTenants(Rule):
 
 
 class SecondSpine(Rule):
-    """A managed fabric with two leaves or more has two spines or more; a note, since small reference sites have one.
+    """A managed fabric with two leaves or more has two spines or more.
 
-    Why: when the only spine fails or is upgraded, no leaf reaches another.
+    Why: when the only spine fails or is upgraded, no leaf reaches another. With two leaves it is a note: the small
+        sites of the reference design are so.
     Fix: give the fabric a second spine, `spine: {count: 2}`.
     """
 
     id = "design.second-spine"
-    severity = Severity.INFO
+    severity = Severity.WARNING
 
     def check(self) -> Iterator[Problem]:
         for name, fabric in self.plan.fabrics.items():
             spines, leaves = self.plan.switches_of(name, SPINE), self.plan.switches_of(name, *LEAF_KINDS)
             if fabric.managed and len(spines) == 1 and len(leaves) > 1:
                 text = f"{spines[0].name} is the only spine of {len(leaves)} leaves: its failure splits them"
-                yield self.finding(f"fabric {name}", text)
+                severity = Severity.INFO if len(leaves) == _REFERENCE_LEAVES else self.severity
+                yield replace(self.finding(f"fabric {name}", text), severity=severity)

@@ -180,6 +180,15 @@ def test_fires_on_a_fault_in_the_plan(lab: Plan, lab_files: dict[str, dict[str, 
     assert {p.rule for p in found} == {rule}
 
 
+def test_one_spine_is_a_note_in_the_small_reference_site_and_a_warning_with_more_leaves() -> None:
+    plan = load_plan("xoc-128")
+    leaf = plan.switches["be-leaf-01"]
+    more = replace(plan, switches=plan.switches | {"be-leaf-03": replace(leaf, name="be-leaf-03")})
+    for site, severity in ((plan, Severity.INFO), (more, Severity.WARNING)):
+        (found,) = run_rules(site, Rendered({}), ["design.second-spine"])
+        assert (found.subject, found.severity) == ("fabric backend", severity)
+
+
 def test_servers_without_a_tenant_are_one_finding(lab: Plan) -> None:
     few = {"compute-001", "compute-002", "storage-001"}
     (found,) = run_rules(_without_tenants(lab, few), Rendered({}), ["design.servers-in-tenants"])

@@ -132,7 +132,9 @@ def test_the_same_key_in_two_files_is_a_problem(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_an_inventory_is_refused_in_words(tmp_path: Path, text: str) -> None:
-    assert problems(tmp_path, text)
+    found = problems(tmp_path, text)
+    assert found
+    assert all(p.fix for p in found), found
 
 
 def test_not_utf8(tmp_path: Path) -> None:

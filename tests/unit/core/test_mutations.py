@@ -86,6 +86,7 @@ def test_mutated_inventories_never_give_a_traceback(tmp_path: Path, batch: int) 
             refused += 1
             for problem in error.problems:
                 assert problem.text, (seed, what)
+                assert problem.fix, (seed, what, problem)
                 assert problem.file or problem.rule == "ledger.damaged", (seed, what, problem)
                 assert not re.search(r"<class|Traceback|NoneType", str(problem)), (seed, what, problem)
         except Exception as error:
