@@ -54,8 +54,13 @@ class Exposure:
 
     @property
     def title(self) -> str:
-        """Mode and name for a sentence; a name that says its mode (`static`, `static-2`) is enough by itself."""
-        return self.name if self.name.startswith(self.mode) else f"{self.mode} {self.name}"
+        """Mode and name for a sentence: `portForward forward`, `static`."""
+        return exposure_title(self.mode, self.name)
+
+
+def exposure_title(mode: str, name: str) -> str:
+    """Name an exposure in a sentence; a name that says its mode (`static`, `static-2`) is enough by itself."""
+    return name if name.startswith(mode) else f"{mode} {name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fabric.analysis.capacity import layers
+from fabric.plan_tenants import exposure_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +75,7 @@ def _links(answer: Capacity) -> Section:
 
 
 def _gateways(answer: Capacity) -> list[Section]:
-    state = ("tenant", "exposure", "mode", "addresses", "NAT ports", "idle s", "most at once", "new/s sustained")
+    state = ("tenant", "exposure", "addresses", "NAT ports", "idle s", "most at once", "new/s sustained")
     asked = ("tenant", "exposure", "asked/s", "at once", "in handshake", "to first byte ms", "Gb/s", "of", "too small")
     title = f"Gateways: {answer.gateway_gbps} Gb/s and {answer.conntrack} conntrack entries in all"
     found: list[Section] = [
@@ -84,8 +85,7 @@ def _gateways(answer: Capacity) -> list[Section]:
             [
                 (
                     g.tenant,
-                    g.exposure,
-                    g.mode,
+                    exposure_title(g.mode, g.exposure),
                     g.addresses,
                     g.nat_ports,
                     g.idle_timeout_s,

@@ -8,11 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a header, with a title that says what they are."""
+    """Rows under a header, with a title that says what they are; `nothing` is how a None reads in text."""
 
     title: str
     header: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+    nothing: str = ""
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Card:
         blocks.append("\n".join(f"  {label:<{width}}  {value}" for label, value in facts.items() if value))
         for part in self.tables:
             if part.rows:
-                body = table(part.header, [[_words(cell) for cell in row] for row in part.rows])
+                body = table(part.header, [[_words(cell, part.nothing) for cell in row] for row in part.rows])
                 blocks.append(f"{part.title} ({len(part.rows)})\n" + "\n".join(f"  {x}" for x in body.splitlines()))
         return "\n\n".join(block for block in blocks if block)
 
@@ -47,9 +48,9 @@ class Card:
         return {"name": self.name, "kind": self.kind, **self.facts, **tables}
 
 
-def _words(value: Any) -> str:
+def _words(value: Any, nothing: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(str(item) for item in value)
-    return "" if value is None else str(value)
+    return nothing if value is None else str(value)

@@ -219,9 +219,9 @@ def _exposures(exposures: list[Exposure]) -> Table:
             list(e.private),
             list(e.public),
             [f"{p.protocol}/{p.public_port} to {p.private_address}:{p.private_port}" for p in e.ports],
-            e.idle_timeout_s or "none: stateless",
+            e.idle_timeout_s or None,
             [f"{share.gateway} {share.first}-{share.last}" for share in e.shares],
         )
         for e in exposures
     ]
-    return Table("exposures", header, rows)
+    return Table("exposures", header, rows, nothing="none: stateless")

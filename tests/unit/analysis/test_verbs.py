@@ -89,3 +89,9 @@ def test_json_parses(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[s
 def test_heat_map_is_written(tmp_path: Path) -> None:
     assert run("failures", "lab", "--plot", str(tmp_path / "map.html")) == 0
     assert "<svg" in (tmp_path / "map.html").read_text()
+
+
+def test_capacity_says_the_mode_of_an_exposure_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("capacity", "xoc-64", "--pattern", "ingress", "--qps", "1") == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("acme ")]
+    assert [row[1:3] for row in rows][:2] == [["masquerade", "8"], ["portForward", "forward"]]
