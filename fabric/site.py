@@ -68,15 +68,17 @@ class SiteBuilder:
         rename_devices(self.site, self.ledger)
         self.checks.references()
         self.racks = self.checks.racks()
-        if self._failed():
+        unbuildable = self._failed()
+        self.checks.group_members(self.groups)
+        check_roce(self.inventory, self.problems)
+        self.peers = peerings(self.inventory, self.problems)
+        if unbuildable:
             return None
         for name in self.site.fabrics:
             draft = build_fabric(self.inventory, name, self.ledger, gateway_wants(self.inventory, name), self.problems)
             if draft:
                 self.fabrics[name] = draft
         self.checks.names(self.fabrics)
-        self.checks.group_members(self.groups)
-        check_roce(self.inventory, self.problems)
         self._build_tenants()
         exposures = self._exposures()
         if self._failed():
@@ -123,7 +125,6 @@ class SiteBuilder:
         self.blocks: dict[tuple[str, str], list[Member]] = {}
         for member in self.members.blocks:
             self.blocks.setdefault((member.tenant, member.fabric), []).append(member)
-        self.peers = peerings(self.inventory, self.problems)
         self.subnets: dict[str, dict[str, Subnet]] = {}
         self.books: dict[tuple[str, str], AddressBook] = {}
         for tenant in site.tenants:

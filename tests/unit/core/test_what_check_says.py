@@ -123,6 +123,17 @@ def test_faults_of_different_parts_come_at_once(site: Path) -> None:
     assert all(p.fix and p.line for p in found)
 
 
+def test_a_fabric_that_is_not_there_hides_no_peer_and_no_class(site: Path) -> None:
+    found = told(
+        site,
+        ("10.2.16.0/20}\n    peers: [storage]", "10.2.16.0/20}\n    peers: [storge]"),
+        ("dscp: 26", "dscp: 48"),
+        ("internet: [gw-01, gw-02]", "internet: [gw-01, gw-09]"),
+        ("nic: cx7-2x200g, attach", "nic: cx7-2x200g, fabric: frontnd, attach"),
+    )
+    assert {p.rule for p in found} == {"inventory.fabric", "tenant.peer", "qos.dscp", "gateway.group"}
+
+
 def test_all_unknown_servers_of_a_pattern_are_named(site: Path) -> None:
     (problem,) = told(site, ("compute-[008-008]", "compute-[008-012]"))
     assert problem.text == "no server compute-[009-012]"
