@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fabric.problem import CouldNotRunError
-from labs import engines, site
+from labs import engines, site, state
 from labs.client import Running, attach
 
 
@@ -59,3 +59,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         started.running.stop()
         assert not [path for path in folder.iterdir() if path.name == "pytest"]
     shutil.rmtree(folder)
+
+
+@pytest.fixture(autouse=True)
+def alive(request: pytest.FixtureRequest) -> None:
+    """Boot the lab site again when its machine died under an earlier test, which that test has told."""
+    lab = request.getfixturevalue("lab") if "lab" in request.fixturenames else None
+    if lab is None or lab.folder.name != "pytest" or state.is_alive(lab.folder):
+        return
+    started = site.start("lab", name="pytest")
+    assert started.ok, (started.complaints, started.missing)
+    # whoever holds the lab holds the new one
+    lab.__init__(started.running.folder)

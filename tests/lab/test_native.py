@@ -79,6 +79,13 @@ def _lab(vm, *argv, timeout_s=60):
     return _python(vm, "-c", "from fabric.cli.main import main; main()", "lab", *argv, timeout_s=timeout_s)
 
 
+@pytest.fixture(autouse=True)
+def nothing_left(host):
+    """A lab that a failed test left is not the next one's."""
+    yield
+    _lab(host, "down", "--name", "laptop")
+
+
 def _look(vm):
     return vm.run("", ["sh", "-c", LOOK]).check().out.splitlines()
 
