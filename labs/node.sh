@@ -111,6 +111,8 @@ device_file() {
 
 soft_roce() {
   read -r node < /proc/sys/kernel/hostname
+  # a privileged container is given the device files of all neighbours that were there before it
+  [ -z "${KV_MANAGEMENT:-}" ] || rm -f "$ROOT"/dev/infiniband/uverbs*
   for port in ${KV_RDMA:-}; do
     # the far end of a cable may come later, so light says nothing
     case $dark in *" $port "*) continue ;; esac

@@ -157,6 +157,16 @@ def test_a_container_s_way_out_is_taken_away(root):
     assert root.calls("ip")[:2] == ["ip route del default dev eth0", "ip -6 route del default dev eth0"]
 
 
+@pytest.mark.parametrize(("settings", "left"), [({"KV_MANAGEMENT": "eth0"}, False), ({}, True)])
+def test_a_container_keeps_no_device_file_of_a_neighbour(root, settings, left):
+    # other nodes share one folder of device files
+    other = root.folder / "dev/infiniband/uverbs0"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    root.run("up", **settings)
+    assert other.exists() is left
+
+
 def test_no_files_at_all_is_an_error(root):
     root.files.rmdir()
     assert (root.run("up").returncode, root.run("dance").returncode) == (1, 1)
