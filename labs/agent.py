@@ -72,9 +72,14 @@ class Agent:
         while self.running:
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.pending else 0)
             self.selector.modify(self.channel, wanted, self._on_channel)
-            for key, mask in self.selector.select():
-                if key.fileobj in self.selector.get_map():
-                    key.data(key.fileobj, mask)
+            self.turn()
+
+    def turn(self) -> None:
+        """Serve everybody who has something for us now."""
+        for key, mask in self.selector.select():
+            # what was closed in this turn may have been opened again for somebody else: its old owner is not asked
+            if self.selector.get_map().get(key.fileobj) is key:
+                key.data(key.fileobj, mask)
 
     def send(self, message: wire.Message) -> None:
         """Queue a message for the other end; wait while too much is queued, which slows the programs down."""

@@ -203,8 +203,11 @@ class Running:
 
     @property
     def lab(self) -> Lab:
-        """The lab's nodes, links and expectation."""
-        return Lab.from_json((self.share / "lab.json").read_text())
+        """The lab's nodes, links and expectation. Raises CouldNotRunError, with the reason, when the lab has ended."""
+        try:
+            return Lab.from_json((self.share / "lab.json").read_text())
+        except FileNotFoundError:
+            raise CouldNotRunError(self._gone or f"lab {self.name} has gone") from None
 
     # -- programs
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import selectors
 import threading
 import time
 
 import pytest
 
 from labs import outbox, wire
+from labs.agent import Agent
 from labs.client import Running
 from labs.model import End, Lab, Link, Node
 from labs.native import lldp
@@ -88,3 +90,44 @@ def test_a_cable_that_lldp_does_not_see_is_named():
     assert lldp.missing(lab, seen) == ["b: LLDP on e1 sees nobody, not a e0"]
     assert lldp.missing(lab, {"a": {"e0": ("c", "e9")}}) == ["a: LLDP on e0 sees c e9, not b e1"]
     assert lldp.parse("no daemon") == {}
+
+
+def test_a_descriptor_that_changes_hands_is_not_its_old_owner_s():
+    # both are ready in one turn; whoever is asked first closes the other's, whose number goes to somebody new
+    channel, _far = os.pipe()
+    agent = Agent(channel)
+    pipes = [os.pipe(), os.pipe()]
+    asked = []
+
+    def owner(mine: int, other: int):
+        def take(fd: int, _mask: int) -> None:
+            asked.append(mine)
+            agent.selector.unregister(other)
+            os.close(other)
+            again, _ = os.pipe()
+            assert again == other
+            agent.selector.register(again, selectors.EVENT_READ, lambda *_: asked.append("new"))
+
+        return take
+
+    for mine, other in ((0, 1), (1, 0)):
+        agent.selector.register(pipes[mine][0], selectors.EVENT_READ, owner(mine, pipes[other][0]))
+        os.write(pipes[mine][1], b"x")
+    agent.turn()
+    assert len(asked) == 1
+
+
+def test_many_short_programs_of_many_tools_at_once(lab):
+    tools, programs = 24, 100
+
+    def work(answers: list[str]) -> None:
+        with Running(lab.folder) as tool:
+            answers += [tool.run("", ["echo", str(number)], timeout_s=60).out.strip() for number in range(programs)]
+
+    said: list[list[str]] = [[] for _ in range(tools)]
+    threads = [threading.Thread(target=work, args=(answers,)) for answers in said]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert said == [[str(number) for number in range(programs)]] * tools
