@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from validators.check import CheckInputs, Context
-from validators.failover.probe_check import GatewayProbe, tenants_to_break
+from validators.failover.probe_check import GatewayProbe, not_tried, tenants_to_break
 from validators.failover.timeline import timeline
 from validators.results import Result, State
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # few frames, since the lab's processors carry them beside its routers: what they tell is good to a quarter of a second
 _INTERVAL_S, _NEW_PER_S = 0.1, 10.0
-_WAYS = ("process", "link", "silent", "node", "power")
+Way = Literal["process", "link", "silent", "node", "power"]
 
 
 class GatewayFailoverInputs(CheckInputs):
@@ -29,9 +29,7 @@ class GatewayFailoverInputs(CheckInputs):
     """
 
     tenant: str
-    ways: Annotated[tuple[Literal["process", "link", "silent", "node", "power"], ...], Field(min_length=1)] = (
-        "process",
-    )
+    ways: Annotated[tuple[Way, ...], Field(min_length=1)] = ("process",)
     within_ms: Annotated[float, Field(gt=0)] = 5000.0
     flows: Annotated[int, Field(ge=1, le=100)] = 4
 
@@ -72,7 +70,7 @@ class GatewayFailover(GatewayProbe):
 
     def good(self, inputs: GatewayFailoverInputs, results: list[Result]) -> str:
         """Say what was seen, and which ways to die nobody tried."""
-        left = [way for way in _WAYS if way not in inputs.ways]
+        left = not_tried(Way, inputs.ways)
         out = max((m.value for one in results for m in one.measurements if m.name == "new connections out"), default=0)
         text = f"new connections were out for at most {out:.0f} ms, {inputs.within_ms:g} ms are allowed"
         return text + (f"; not tried: {', '.join(left)}" if left else "")
@@ -81,8 +79,7 @@ class GatewayFailover(GatewayProbe):
         """Draw the flows around the moment in which the gateway died (in the first way)."""
         lost = [one for one in results if one.labels.get("case") == f"{inputs.ways[0]} lost"]
         drawn = timeline(lost, f"dies ({inputs.ways[0]})", inputs.within_ms)
-        left = [way for way in _WAYS if way not in inputs.ways]
-        return ({"timeline": drawn} if drawn else {}) | {"not tried": left}
+        return ({"timeline": drawn} if drawn else {}) | {"not tried": not_tried(Way, inputs.ways)}
 
 
 class GatewayDrainInputs(CheckInputs):

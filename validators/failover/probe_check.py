@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from fabric.problem import CouldNotRunError, InputError
 from validators.check import Check, Context, NotJudgedError, Observations, Stage
@@ -16,7 +16,7 @@ from validators.journal_records import result_from_dict, result_to_dict
 from validators.results import BAD, Measurement, Result, State, combine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fabric.plan import Plan
     from labs.client import Running
@@ -109,6 +109,11 @@ def tenants_to_break(plan: Plan) -> Iterator[str]:
         if len(gateways) > 1 and gateways not in seen:
             seen.add(gateways)
             yield target.exposure.tenant
+
+
+def not_tried(choice: object, tried: Sequence[str]) -> list[str]:
+    """Return the words of a `Literal` that were not tried."""
+    return [word for word in get_args(choice) if word not in tried]
 
 
 def _figures(results: list[Result]) -> tuple[Measurement, ...]:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from validators.check import CheckInputs, Context
 from validators.connections.from_plan import targets
-from validators.failover.probe_check import GatewayProbe, tenants_to_break, undo_gateway
+from validators.failover.probe_check import GatewayProbe, not_tried, tenants_to_break, undo_gateway
 from validators.failover.timeline import request_timeline
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labs.client import Running
     from validators.results import Result
 
-_EVENTS = ("worker", "tool", "drain", "gateway")
+Event = Literal["worker", "tool", "drain", "gateway"]
 _OWN_TIMERS = "nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; true"
 
 
@@ -27,10 +27,7 @@ class RequestSessionsInputs(CheckInputs):
 
     tenant: str
     exposure: str
-    events: Annotated[tuple[Literal["worker", "tool", "drain", "gateway"], ...], Field(min_length=1)] = (
-        "worker",
-        "tool",
-    )
+    events: Annotated[tuple[Event, ...], Field(min_length=1)] = ("worker", "tool")
     sessions: Annotated[int, Field(ge=1, le=16)] = 2
 
 
@@ -84,12 +81,12 @@ class RequestSessions(GatewayProbe):
 
     def good(self, inputs: RequestSessionsInputs, results: list[Result]) -> str:
         """Say how many requests were whole, and which events nobody caused."""
-        left = [event for event in _EVENTS if event not in inputs.events]
+        left = not_tried(Event, inputs.events)
         text = f"{len(results) * inputs.sessions} requests were answered whole and once, through {len(results)} events"
         return text + (f"; not tried: {', '.join(left)}" if left else "")
 
     def drawing(self, inputs: RequestSessionsInputs, results: list[Result]) -> dict[str, Any]:
         """Draw the sessions."""
-        left = [event for event in _EVENTS if event not in inputs.events]
+        left = not_tried(Event, inputs.events)
         drawn = request_timeline(results)
         return ({"timeline": drawn} if drawn else {}) | {"not tried": left}
