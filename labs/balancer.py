@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from labs.client import Running
+
 # in the node's own file system
 SOCKET = "/run/haproxy/admin.sock"
 _TIMEOUT_S = 2
+_QUESTION = b"show stat\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,16 @@ def read(root: Path) -> dict[str, Listener] | None:
         channel.settimeout(_TIMEOUT_S)
         try:
             channel.connect(str(root / SOCKET.removeprefix("/")))
-            channel.sendall(b"show stat\n")
+            channel.sendall(_QUESTION)
             parts = []
             while part := channel.recv(65536):
                 parts.append(part)
         except OSError:
             return None
     return parse(b"".join(parts).decode())
+
+
+def ask(running: Running, node: str) -> dict[str, Listener]:
+    """Ask the haproxy of a node from outside the lab. Raises CouldNotRunError when it does not answer."""
+    said = running.run(node, ["socat", "-", f"UNIX-CONNECT:{SOCKET}"], stdin=_QUESTION).check().out
+    return parse(said)

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labs import balancer, vty
@@ -88,30 +86,12 @@ def bfd_peers(said: Any) -> Iterable[dict[str, Any]]:
             yield from entry.get("peers", [entry] if "peer" in entry else [])
 
 
-def parse_documents(text: str) -> list[Any]:
-    """Split what several JSON commands print one after the other; text between documents is skipped."""
-    decoder = json.JSONDecoder()
-    found: list[Any] = []
-    at = 0
-    while True:
-        starts = [index for index in (text.find("{", at), text.find("[", at)) if index >= 0]
-        if not starts:
-            return found
-        try:
-            document, at = decoder.raw_decode(text, min(starts))
-        except ValueError:
-            at = min(starts) + 1
-            continue
-        found.append(document)
-
-
 def observe(node: str) -> Observation:
     """Ask a node's FRR, and its haproxy when it has one; what does not answer stays empty."""
-    from labs.native.nodes import enter, holders
+    from labs.native.nodes import root_of
 
     try:
-        enter(node)  # raises when it has ended
-        root = Path(f"/proc/{holders()[node]}/root")
+        root = root_of(node)
         return Observation(node, vty.ask(root, _COMMANDS), balancer.read(root))
     except (KeyError, OSError) as error:
         return Observation(node, trouble=f"the node is gone ({error})")

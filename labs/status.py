@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from labs import converge
+from labs import converge, vty
 from labs.model import GATEWAY, LOADBALANCER, SERVER
 
 if TYPE_CHECKING:
@@ -108,10 +108,13 @@ def _sessions(seen: Observation, family: str) -> list[tuple[str, str, bool]]:
 
 def _why_down(node: str) -> dict[str, str]:
     """Ask a router why its sessions went down, by neighbor: the first question when one is."""
-    from labs.native.nodes import run_in
+    from labs.native.nodes import root_of
 
-    said = converge.parse_documents(run_in(node, ["vtysh", "-c", "show bgp vrf all neighbors json"]).stdout)
-    return reset_reasons(said[0] if said and isinstance(said[0], dict) else {})
+    try:
+        said = vty.ask(root_of(node), {"neighbors": ("bgpd", "show bgp vrf all neighbors json")}).get("neighbors")
+    except (KeyError, OSError):  # it has ended since it was observed
+        return {}
+    return reset_reasons(said if isinstance(said, dict) else {})
 
 
 def reset_reasons(said: dict[str, Any]) -> dict[str, str]:

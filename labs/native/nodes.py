@@ -127,6 +127,12 @@ class NodeGoneError(OSError):
     """The process that held a node has ended, and the node with it."""
 
 
+def root_of(name: str) -> Path:
+    """Return a running node's file system, as its machine sees it. Raises KeyError, NodeGoneError as `enter` does."""
+    enter(name)
+    return Path(f"/proc/{holders()[name]}/root")
+
+
 def enter(name: str) -> Callable[[], None]:
     """Return a function that moves the calling process into a node.
 

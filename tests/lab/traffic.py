@@ -161,11 +161,7 @@ def wait_until(condition: Any, seconds: float) -> bool:
 
 def backends(lab: Any, service: str) -> list[balancer.Backend]:
     """The backends of a service as the load balancers see them, one after the other."""
-    rows = []
-    for node in outside.BALANCERS:
-        said = lab.run(node, ["socat", "-", f"UNIX-CONNECT:{balancer.SOCKET}"], stdin=b"show stat\n").check().out
-        rows += balancer.parse(said)[service].backends
-    return rows
+    return [backend for node in outside.BALANCERS for backend in balancer.ask(lab, node)[service].backends]
 
 
 def vip_up(lab: Any, *services: str) -> bool:

@@ -5,12 +5,11 @@ Sources: lldpcli(8) of lldpd; sonic-utilities `lldpshow`; `show lldp neighbor` o
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from validators.devices.answers import UnreadableError
+from validators.devices.answers import UnreadableError, document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,12 +29,7 @@ def parse_lldp(text: str) -> list[Neighbour]:
     stripped = text.strip()
     start = stripped.find("{")
     if start >= 0 and (start == 0 or stripped[:start].strip().count("\n") < 3):
-        try:
-            data = json.JSONDecoder().raw_decode(stripped, start)[0]
-        except ValueError as error:
-            message = f"LLDP output is cut off or not JSON ({error})"
-            raise UnreadableError(message) from None
-        return list(_from_json(data))
+        return list(_from_json(document(stripped, "LLDP", "{")))
     if "LocalPort" in stripped and re.search(r"^\s*-+(\s+-+)+\s*$", stripped, re.MULTILINE):
         return list(_from_table(stripped.splitlines()))
     if "LocalPort" in stripped:

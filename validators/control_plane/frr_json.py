@@ -5,28 +5,14 @@ Sources: FRR's user guide and its `show ... json` commands, versions 8.4 to 10.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from validators.control_plane.sonic_cli import cli_peers, is_cli
-from validators.devices.answers import UnreadableError
+from validators.devices.answers import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def load(text: str, what: str) -> Any:
-    """Parse what a `... json` command printed. Raises UnreadableError naming the command."""
-    starts = [index for index in (text.find("{"), text.find("[")) if index >= 0]
-    if not starts:
-        message = f"`{what}` did not print JSON: {text.strip()[:80]!r}"
-        raise UnreadableError(message)
-    try:
-        return json.JSONDecoder().raw_decode(text, min(starts))[0]
-    except ValueError as error:
-        message = f"`{what}` printed broken JSON ({error})"
-        raise UnreadableError(message) from None
 
 
 def _table(data: Any) -> dict[str, Any]:
@@ -41,7 +27,7 @@ def bgp_peers(text: str) -> dict[str, dict[str, dict[str, Any]]]:
     if is_cli(text):
         return cli_peers(text)
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    data = _table(load(text, "show bgp summary json"))
+    data = _table(document(text, "`show bgp summary json`"))
     tables = (
         [data] if "ipv4Unicast" in data or "l2VpnEvpn" in data else [v for v in data.values() if isinstance(v, dict)]
     )
@@ -54,7 +40,7 @@ def bgp_peers(text: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 def bfd_peers(text: str) -> list[dict[str, Any]]:
     """Return all BFD peers from `show bfd peers json`."""
-    data = load(text, "show bfd peers json")
+    data = document(text, "`show bfd peers json`")
     found: list[dict[str, Any]] = []
     for entry in data if isinstance(data, list) else [data]:
         if isinstance(entry, dict):
@@ -64,14 +50,14 @@ def bfd_peers(text: str) -> list[dict[str, Any]]:
 
 def l3_vnis(text: str) -> dict[int, dict[str, Any]]:
     """Return layer 3 VNIs from `show vrf vni json` (`vrf`, `state`) or `show evpn vni json` (`tenantVrf`)."""
-    data = _table(load(text, "show vrf vni json"))
+    data = _table(document(text, "`show vrf vni json`"))
     entries = data["vrfs"] if isinstance(data.get("vrfs"), list) else list(data.values())
     return {int(e["vni"]): e for e in entries if isinstance(e, dict) and "vni" in e and e.get("type", "L3") == "L3"}
 
 
 def rmacs(text: str) -> dict[int, dict[str, str]]:
     """Return VNI -> remote VTEP -> router MAC from `show evpn rmac vni all json`."""
-    data = _table(load(text, "show evpn rmac vni all json"))
+    data = _table(document(text, "`show evpn rmac vni all json`"))
     return {
         int(vni): {
             e["vtepIp"]: str(e.get("routerMac", "")) for e in table.values() if isinstance(e, dict) and "vtepIp" in e
@@ -93,7 +79,7 @@ class PrefixRoute:
 
 def prefix_routes(text: str) -> list[PrefixRoute]:
     """Return the type 5 paths from `show bgp l2vpn evpn route type prefix json`."""
-    data = _table(load(text, "show bgp l2vpn evpn route type prefix json"))
+    data = _table(document(text, "`show bgp l2vpn evpn route type prefix json`"))
     return [
         route
         for rd, table in data.items()
@@ -125,7 +111,7 @@ def _prefix_route(rd: str, path: dict[str, Any]) -> PrefixRoute | None:
 
 def routes(text: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Return VRF -> prefix -> entries, from `show ip route [vrf all] json`."""
-    data = _table(load(text, "show ip route json"))
+    data = _table(document(text, "`show ip route json`"))
     if data and all("/" in key for key in data):
         return {"default": data}
     return {vrf: table for vrf, table in data.items() if isinstance(table, dict)}

@@ -6,6 +6,7 @@ answer that did not come is data, not an exception: one silent device never stop
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -82,3 +83,19 @@ def unasked(dialect: str, question: str) -> Answer:
 
 class UnreadableError(ValueError):
     """An answer is not what its command should print: the check cannot judge."""
+
+
+def document(text: str, what: str, opening: str = "{[") -> Any:
+    """Return the first JSON document in what a device printed; shells print warnings before it and prompts behind.
+
+    `what` names who printed it, `opening` how a document may begin. Raises UnreadableError.
+    """
+    starts = [index for mark in opening if (index := text.find(mark)) >= 0]
+    if not starts:
+        message = f"{what} did not print JSON: {text.strip()[:80]!r}"
+        raise UnreadableError(message)
+    try:
+        return json.JSONDecoder().raw_decode(text, min(starts))[0]
+    except ValueError as error:
+        message = f"{what} printed JSON that is cut off or broken ({error})"
+        raise UnreadableError(message) from None

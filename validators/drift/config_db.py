@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from validators.devices.answers import UnreadableError
+from validators.devices.answers import UnreadableError, document
 
 Tables = dict[str, dict[str, dict[str, str]]]
 
@@ -24,12 +23,7 @@ _OWN_ROWS = frozenset({"FEATURE", "FLEX_COUNTER_TABLE", "DEVICE_METADATA"})
 
 def parse(text: str) -> Tables:
     """Read what `sonic-cfggen -d --print-data` printed. Raises UnreadableError."""
-    start = text.find("{")
-    try:
-        data = json.JSONDecoder().raw_decode(text, start)[0] if start >= 0 else None
-    except ValueError as error:
-        message = f"CONFIG_DB is not JSON ({error})"
-        raise UnreadableError(message) from None
+    data = document(text, "CONFIG_DB", "{")
     if not isinstance(data, dict) or not all(isinstance(rows, dict) for rows in data.values()):
         message = f"this is not CONFIG_DB: {text.strip()[:60]!r}"
         raise UnreadableError(message)

@@ -77,7 +77,6 @@ def wait_until_served(lab: Running, front: Front) -> None:
 def _down(lab: Running, service: str) -> list[str]:
     down = []
     for node in outside.BALANCERS:
-        asked = lab.run(node, ["socat", "-", f"UNIX-CONNECT:{balancer.SOCKET}"], stdin=b"show stat\n").check()
-        found = balancer.parse(asked.out)[service].backends
+        found = balancer.ask(lab, node)[service].backends
         down += [f"{node}: {backend.name} {backend.check}" for backend in found if not backend.up]
     return down

@@ -8,8 +8,8 @@ from fabric.build import load_plan
 from tests.unit.accept.simulated import SimulatedSite
 from validators.check import Context, DeviceInputs, judged
 from validators.check_registry import all_checks
-from validators.control_plane.frr_json import bfd_peers, bgp_peers, l3_vnis, load, prefix_routes, rmacs, routes, width
-from validators.devices.answers import Answer, UnreadableError
+from validators.control_plane.frr_json import bfd_peers, bgp_peers, l3_vnis, prefix_routes, rmacs, routes, width
+from validators.devices.answers import Answer
 from validators.results import State
 
 pytestmark = pytest.mark.unit
@@ -136,6 +136,3 @@ def test_shapes_of_other_frr_versions():
     assert prefix_routes('{"rd": {"[5]": {"paths": [{"ip": "1.0.0.0", "ipLen": 8}]}}}')[0].prefix == "1.0.0.0/8"
     assert routes('{"default": {"1.0.0.0/8": []}}') == {"default": {"1.0.0.0/8": []}}
     assert width([{"selected": False}]) == 0
-    assert load("% warning\n[1]", "x") == [1]
-    with pytest.raises(UnreadableError, match="did not print JSON"):
-        load("nothing", "show x")

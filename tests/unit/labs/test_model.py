@@ -101,10 +101,6 @@ def test_a_balancer_tells_refused_from_not_reached():
     assert missing(web, fewer) == ["vip-01: VIP 192.0.2.1:443 lacks backend 203.0.113.20:443"]
 
 
-def test_json_documents_are_split():
-    assert converge.parse_documents('{"a":1}\n% none\n[2]') == [{"a": 1}, [2]]
-
-
 def test_the_outside_gets_files(plan, tmp_path):
     lab = slicing.make(plan, "lab")
     outside.write(plan, tmp_path, lab)
