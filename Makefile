@@ -41,7 +41,7 @@ install: $(STAMP)
 demo: install
 	@$(BIN)/kvfabric build xoc-256 --out out --external
 ifneq ($(LAB),no)
-	@echo "the lab site: every device for real, in one Linux kernel of its own; the acceptance of a site that was just cabled" >&2
+	@echo "the lab site: every device for real, in one Linux kernel of its own; its acceptance without the checks that disturb traffic" >&2
 	@$(SUDO) $(BIN)/kvfabric lab build >/dev/null
 	@$(BIN)/kvfabric accept lab --engine uml
 endif

@@ -68,6 +68,22 @@ def digest(cases: Iterable[Case]) -> str:
     return hashlib.sha256("\n".join(case.id for case in cases).encode()).hexdigest()
 
 
+def lacking(planned: Iterable[Case], chosen: Iterable[Case]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return what a plan asks and a catalog does not: cases that are gone, and cases with other inputs.
+
+    Both are subjects by check. A case is the plan's own when check, subject and inputs are.
+    """
+    known = {case.id for case in chosen}
+    about = {(case.check.name, case.subject) for case in chosen}
+    dropped: dict[str, list[str]] = {}
+    edited: dict[str, list[str]] = {}
+    for case in planned:
+        if case.id not in known:
+            found = edited if (case.check.name, case.subject) in about else dropped
+            found.setdefault(case.check.name, []).append(case.subject)
+    return dropped, edited
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What to run of a catalog; an empty field selects everything. Patterns are shell-style (`be-leaf-*`)."""

@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_INFO_KINDS: dict[str, type] = {
+    "seed": int, "versions": dict, "options": dict, "cases": dict, "dropped": dict, "edited": dict,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """The facts of a run that every report repeats.
 
     `plan` and `catalog` are SHA-256 digests; times are UTC in ISO 8601; `versions` names our own and the tools' and
     devices' versions; `options` are the limits and choices (seed, trials, duration, what was selected); `cases` is how
-    many cases each stage has; `ports` are `virtual` (of a lab) or `real`. `finished` is empty until the run has ended
-    in order: one that was killed never has it.
+    many cases each stage has; `ports` are `virtual` (of a lab) or `real`. `dropped` are cases of the plan that an
+    edited catalog does not have, `edited` those that it asks with other inputs: subjects by check. `finished` is empty
+    until the run has ended in order: one that was killed never has it.
     """
 
     name: str
@@ -36,6 +42,8 @@ class RunInfo:
     options: dict[str, Any] = field(default_factory=dict)
     cases: dict[str, int] = field(default_factory=dict)
     ports: str = ""
+    dropped: dict[str, list[str]] = field(default_factory=dict)
+    edited: dict[str, list[str]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -46,12 +54,14 @@ class RunInfo:
         """Read what `to_dict` wrote; unknown keys of a later version are ignored."""
         info = RunInfo(**{name: data[name] for name in RunInfo.__slots__ if name in data})
         for name in RunInfo.__slots__:
-            wanted = {"seed": int, "versions": dict, "options": dict, "cases": dict}.get(name, str)
+            wanted = _INFO_KINDS.get(name, str)
             if not isinstance(getattr(info, name), wanted):
                 message = f"{name} is no {wanted.__name__}"
                 raise TypeError(message)
         _require(info.versions, dict.fromkeys(info.versions, str), "versions")
         _require(info.cases, dict.fromkeys(info.cases, int), "cases")
+        for name in ("dropped", "edited"):
+            _require(getattr(info, name), dict.fromkeys(getattr(info, name), list), name)
         return info
 
 

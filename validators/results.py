@@ -29,6 +29,8 @@ class State(StrEnum):
 
 # why a check that disturbs traffic was not asked
 NEEDS_PERMISSION = "disturbs traffic: give --allow-disruptive to run it"
+# why a check of real ports was not asked where ports are virtual
+NEEDS_PORTS = "needs real ports"
 BAD = frozenset({State.FAIL, State.ERROR, State.UNKNOWN})
 _ORDER = (State.FAIL, State.ERROR, State.UNKNOWN, State.PASS, State.SKIPPED)
 

@@ -20,7 +20,7 @@ from fabric.strict_json import loads
 from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, judged
 from validators.devices.answers import Answer, Ask
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
-from validators.results import BAD, NEEDS_PERMISSION, Result, State, combine
+from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -154,7 +154,7 @@ class Runner:
 
     def _reason_to_skip(self, case: Case) -> str:
         if case.check.physical and not self.devices.physical:
-            return f"needs real ports, and those of engine {self.devices.name} are virtual"
+            return f"{NEEDS_PORTS}, and those of engine {self.devices.name} are virtual"
         if case.check.disruptive and not self.options.allow_disruptive and self.options.stored is None:
             return NEEDS_PERMISSION
         stored = self.options.stored

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
 from fabric.problem import InputError, Problem
-from validators.catalog import Case, Selection, digest, generate
+from validators.catalog import Case, Selection, digest, generate, lacking
 from validators.catalog_file import read_catalog
 from validators.check_registry import all_checks
 from validators.devices.answers import Ask
@@ -163,12 +163,14 @@ def _run(
     redactor: Redactor,
     processors: Sequence[Processor],
 ) -> tuple[Run, Path, dict[str, Path]]:
+    planned = [case for case in generate(wanted.plan, all_checks().values()) if wanted.selection.keeps(case)]
+    dropped, edited = lacking(planned if wanted.catalog else (), cases)
     info = RunInfo(
         folder.name, wanted.plan.site, wanted.plan.profile, wanted.plan.digest, digest(cases), devices.name, now(),
         seed=wanted.seed, options=_options(wanted),
         versions={"kvfabric": __version__, "python": platform.python_version()},
         cases=dict(Counter(case.check.stage.value for case in cases)),
-        ports="real" if devices.physical else "virtual",
+        ports="real" if devices.physical else "virtual", dropped=dropped, edited=edited,
     )  # fmt: skip
     journal = (Journal.resume if wanted.resume else Journal.start)(folder, info)
     write_json(folder / TOPOLOGY, topology_of(wanted.plan))

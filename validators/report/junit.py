@@ -72,7 +72,7 @@ def _properties(run: Run, leaves: list[Leaf]) -> list[str]:
     facts = {
         "site": info.site,
         "verdict": run.verdict,
-        "without": ", ".join(run.without),
+        "without": "; ".join(run.without),
         "ports": info.ports,
         "note": run.note,
         "cases": str(len({leaf.record.case for leaf in leaves})),

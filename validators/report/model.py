@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from validators.check import Stage
 from validators.journal_records import Record
-from validators.results import BAD, NEEDS_PERMISSION, Result, State, combine
+from validators.report.coverage import without
+from validators.results import BAD, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 
 OF_A_LAB = "of a lab: its ports are virtual, and figures of bandwidth and time say something about its CPU only"
-# options of a run that name a part of its catalog
-_SELECTED = ("tags", "devices", "tenants", "checks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +60,8 @@ class Run:
 
     @cached_property
     def without(self) -> tuple[str, ...]:
-        """What the verdict says nothing about, in words: stages of which all was skipped, checks that disturb traffic
-        and were not allowed to, and what the selection of the run left out."""
-        if not self.info.finished:
-            return ()  # what was skipped so far says nothing about the rest
-        found: list[str] = []
-        for name, records, _, state in self.stages:
-            if state is State.SKIPPED:
-                found.append(f"{name} ({len(records)} skipped)")
-                continue
-            waived = (r.result.check for r in records if r.result.text == NEEDS_PERMISSION)
-            found += dict.fromkeys(waived)
-        chosen = [f"{key} {_listed(value)}" for key in _SELECTED if (value := self.info.options.get(key))]
-        return (*found, *([f"anything but {' and '.join(chosen)}"] if chosen else []))
+        """What the verdict says nothing about, in words."""
+        return without(self.info, self.records)
 
     @property
     def note(self) -> str:
@@ -83,7 +71,7 @@ class Run:
     @property
     def headline(self) -> str:
         """The verdict and what it goes without, as a title says it."""
-        return f"{self.verdict}, without: {', '.join(self.without)}" if self.without else self.verdict
+        return f"{self.verdict}, without: {'; '.join(self.without)}" if self.without else self.verdict
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -154,10 +142,6 @@ def seconds_of(record: Record) -> float:
     """Return the seconds of a case: its own, which hold those of its parts unless only they were timed."""
     seconds = max(record.result.duration_s, sum(part.duration_s for part in record.result.parts))
     return min(seconds, 1e9)  # a journal may hold any number, and sums of it must stay finite
-
-
-def _listed(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _worst(leaves: Iterator[Leaf], label: str) -> dict[str, tuple[State, str]]:

@@ -125,7 +125,7 @@ def to_prometheus(run: Run) -> str:
     Source: Prometheus exposition formats, text-based format 0.0.4.
     """
     site = {"site": run.info.site}
-    facts = {"verdict": run.verdict, "without": ", ".join(run.without), "ports": run.info.ports}
+    facts = {"verdict": run.verdict, "without": "; ".join(run.without), "ports": run.info.ports}
     lines = [
         "# HELP kvfabric_acceptance_accepted 1 when the last acceptance ended as accepted, else 0.",
         "# TYPE kvfabric_acceptance_accepted gauge",

@@ -12,10 +12,12 @@ from fabric.build import load_plan
 from fabric.cli.main import cli
 from tests.unit.accept.simulated import SimulatedSite
 from validators import runner_acceptance
-from validators.catalog import Selection
+from validators.catalog import Selection, generate
+from validators.catalog_file import to_yaml
+from validators.check_registry import all_checks
 from validators.devices.answers import Answer
 from validators.report.redact import Redactor
-from validators.report.write import FORMATS
+from validators.report.write import FORMATS, load_run
 from validators.runner_acceptance import Acceptance, accept, take_snapshot
 
 pytestmark = pytest.mark.unit
@@ -69,6 +71,28 @@ def test_a_snapshot_is_judged_like_the_site_and_says_what_must_run_live(tmp_path
     assert all("must run live" in r.result.text for r in run.records if r.stage == "tenants")
 
 
+def test_what_was_dropped_from_a_catalog_or_edited_in_it_stands_beside_the_verdict(tmp_path, live):
+    kept = to_yaml(PLAN, [c for c in generate(PLAN, all_checks().values()) if c.check.name != "bfd-sessions"])
+    kept = kept.replace("      - {device: leaf-02}\n", "", 1).replace(
+        "{fabric: fabric}", "{fabric: fabric, samples: 1}", 1
+    )
+    (tmp_path / "c.yaml").write_text(kept)
+    run, folder, files = accept(Acceptance(PLAN, tmp_path, name="edited", catalog=tmp_path / "c.yaml"))
+    lacks = "left out of the catalog: device-answers (leaf-02), bfd-sessions (6 cases)"
+    assert run.verdict == "accepted"
+    assert lacks in run.without
+    assert "with other inputs than the plan's: cabling (fabric)" in run.without
+    assert [name for name, path in files.items() if lacks in path.read_text()] == [f for f in FORMATS if f != "csv"]
+    assert load_run(folder).without == run.without
+    whole, _, _ = accept(Acceptance(PLAN, tmp_path, name="whole"))
+    assert not whole.info.dropped
+    assert not [text for text in whole.without if "catalog" in text or "inputs" in text]
+    few = Acceptance(
+        PLAN, tmp_path, name="few", catalog=tmp_path / "c.yaml", selection=Selection(checks=("b*-sessions",))
+    )
+    assert list(accept(few)[0].info.dropped) == ["bfd-sessions"]
+
+
 def test_secrets_never_reach_the_run_folder(tmp_path, live):
     live.broken[("leaf-01", "version")] = lambda _d: "version s3cret\npassword s3cret"
     live.broken[("leaf-02", "version")] = lambda _d: Answer(error="login with s3cret failed")
@@ -89,7 +113,9 @@ def test_the_command_line(tmp_path, live):
         cli, ["accept", "lab", "--out", str(tmp_path), "--name", "a", "--format", "json"], standalone_mode=False
     )
     assert ran.return_value == 0
-    assert json.loads(ran.stdout)["verdict"] == "accepted"
+    said = json.loads(ran.stdout)
+    assert said["verdict"] == "accepted"
+    assert said["without"][0].startswith("disruptive checks skipped: 14 (nat-behaviour 5, ")
     live.broken[("leaf-01", "links")] = lambda d: d[0].update(master="Vrf-globex") or d
     ran = CliRunner().invoke(cli, ["accept", "lab", "--out", str(tmp_path), "--name", "b"], standalone_mode=False)
     assert ran.return_value == 1
