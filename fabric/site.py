@@ -12,6 +12,7 @@ from fabric.allocation.renames import rename_devices
 from fabric.gateway.context import ExposureContext
 from fabric.gateway.targets import default_route_target
 from fabric.hardware.ranges import expand_hosts
+from fabric.inventory.own_tables import OwnTables
 from fabric.plan import (
     Exposure,
     Fabric,
@@ -91,6 +92,7 @@ class SiteBuilder:
             return None
         links, switches, servers, gateways = devices.links, devices.switches, devices.servers, devices.gateways
         self.checks.as_numbers(switches)
+        self.own_tables = OwnTables(self.inventory, switches.values(), self.problems).by_scope
         return self._plan(devices.fabric_plans, switches, servers, gateways, links, devices, exposures)
 
     def _failed(self) -> bool:
@@ -248,10 +250,9 @@ class SiteBuilder:
             pools=self._pool_uses(),
             rt_asn=self.site.pools.rt_asn,
             settings={
-                "ntp": [str(a) for a in self.site.services.ntp],
-                "syslog": [str(a) for a in self.site.services.syslog],
-                "dns": [str(a) for a in self.site.services.dns],
+                **self.site.services.settings(),
                 "racks": {name: {"row": r.row, "position": r.position} for name, r in self.site.racks.items()},
+                **({"config_db": self.own_tables} if self.own_tables else {}),
             },
         )
 

@@ -84,7 +84,7 @@ def load_inventory(name: str | Path) -> Inventory:
     merged: dict[str, Any] = {}
     places: dict[Path_, tuple[str, int]] = {}
     for file in files:
-        document = _parse(file, problems, places)
+        document = parse_file(file, problems, places)
         _merge(merged, document, file, problems, places)
     if problems:
         raise InputError(problems)
@@ -105,7 +105,9 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _parse(file: Path, problems: list[Problem], places: dict[Path_, tuple[str, int]]) -> dict[str, Any]:
+def parse_file(file: Path, problems: list[Problem], places: dict[Path_, tuple[str, int]]) -> dict[str, Any]:
+    """Return a YAML (or JSON) file's top-level map; adds what is wrong to `problems`, and the line of each path."""
+
     def broken(text: str, line: int = 1, fix: str = "") -> dict[str, Any]:
         problems.append(Problem("inventory.yaml", file.name, text, fix, str(file), line))
         return {}

@@ -7,12 +7,15 @@ have files of their own). Unknown keys are errors. `kvfabric schema` prints the 
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from fabric.hardware.ranges import expand_hosts, parse_ports
+from fabric.inventory.base import Model as _Model
+from fabric.inventory.base import wrong as _wrong
+from fabric.inventory.services import Services
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=11)]
@@ -26,11 +29,6 @@ _SIZE_SCALE = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _METRES = re.compile(r"^(\d+)\s*m?$")
 _PORTS_FIX = "write cages as 1-32, 1-63:2 or 1,3,5"
 _HOSTS_FIX = "write compute-001 or compute-[001-016]"
-
-
-def _wrong(text: str, fix: str) -> ValueError:
-    """An error of a value; the loader shows its second line as the fix."""
-    return ValueError(f"{text}\n{fix}")
 
 
 def _milliseconds(value: object) -> object:
@@ -111,10 +109,6 @@ ByteSize = Annotated[int, BeforeValidator(_bytes)]
 Metres = Annotated[int, BeforeValidator(_metres), Field(ge=1, le=2000)]
 PortList = Annotated[str, BeforeValidator(_port_list)]
 Hosts = Annotated[list[str], BeforeValidator(_hosts)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Zone(_Model):
@@ -338,14 +332,6 @@ class Rack(_Model):
     devices: Hosts
     row: Annotated[int, Field(ge=0)] = 0
     position: Annotated[int, Field(ge=0)] = 0
-
-
-class Services(_Model):
-    """What switches report to."""
-
-    ntp: list[IPv4Address] = Field(default_factory=list)
-    syslog: list[IPv4Address] = Field(default_factory=list)
-    dns: list[IPv4Address] = Field(default_factory=list)
 
 
 class Site(_Model):

@@ -1,4 +1,4 @@
-"""SONiC tables about the device itself: metadata, management, neighbors, services and counters."""
+"""SONiC tables about the device itself: metadata, management, neighbors and counters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def base_tables(plan: Plan, switch: Switch) -> Tables:
     """Return the tables that say who the switch is, who is beside it and how it is managed."""
     neighbors, metadata = _neighbors(plan, switch)
     tables: Tables = {
-        "DEVICE_METADATA": {"localhost": _metadata(switch)},
+        "DEVICE_METADATA": {"localhost": _metadata(plan, switch)},
         "DEVICE_NEIGHBOR": neighbors,
         "DEVICE_NEIGHBOR_METADATA": metadata,
         "FEATURE": {name: {"state": "enabled"} for name in ("bgp", "lldp")},
@@ -50,10 +50,10 @@ def base_tables(plan: Plan, switch: Switch) -> Tables:
         "LOOPBACK_INTERFACE": _loopbacks(switch),
         "SWITCH_HASH": {"GLOBAL": _hash(switch)},
     }
-    return tables | _management(plan, switch)
+    return tables | _management(switch)
 
 
-def _metadata(switch: Switch) -> Row:
+def _metadata(plan: Plan, switch: Switch) -> Row:
     profile = switch_profile(switch.model)
     return {
         "hostname": switch.name,
@@ -71,7 +71,7 @@ def _metadata(switch: Switch) -> Row:
         "default_bgp_status": "up",
         # the watchdog runs where PFC_WD says so and nowhere else
         "default_pfcwd_status": "disable",
-        "timezone": "UTC",
+        "timezone": plan.settings.get("timezone", "UTC"),
     }
 
 
@@ -114,7 +114,7 @@ def _neighbor(plan: Plan, device: str) -> Row:
     return row
 
 
-def _management(plan: Plan, switch: Switch) -> Tables:
+def _management(switch: Switch) -> Tables:
     """The management port in a VRF of its own, so that a management route is never a way for the fabric."""
     tables: Tables = {}
     if switch.management:
@@ -125,12 +125,4 @@ def _management(plan: Plan, switch: Switch) -> Tables:
             "MGMT_INTERFACE": {f"eth0|{switch.management}": {"gwaddr": gateway}},
             "MGMT_VRF_CONFIG": {"vrf_global": {"mgmtVrfEnabled": "true"}},
         }
-    ntp, syslog, dns = (plan.settings.get(name, ()) for name in ("ntp", "syslog", "dns"))
-    if ntp:
-        tables["NTP"] = {"global": {"vrf": "mgmt", "src_intf": ["eth0"], "admin_state": "enabled"}}
-        tables["NTP_SERVER"] = {str(server): {"association_type": "server", "iburst": "on"} for server in ntp}
-    if syslog:
-        tables["SYSLOG_SERVER"] = {str(server): {"vrf": "mgmt"} for server in syslog}
-    if dns:
-        tables["DNS_NAMESERVER"] = {str(server): {} for server in dns}
     return tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,6 @@ from fabric.render.writer import write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from fabric.outside import Validator
 
@@ -28,7 +28,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if key not in known:
             plan = load_plan(site)
             limit = [name for name, switch in plan.switches.items() if switch.managed] if switches else None
-            known[key] = tmp_path_factory.mktemp(site) / "configs"
+            known[key] = tmp_path_factory.mktemp(Path(site).name) / "configs"
             write_tree(known[key], render_site(plan, limit, target))
         return known[key]
 

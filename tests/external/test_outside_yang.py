@@ -9,6 +9,7 @@ import pytest
 
 from fabric.outside.yang import complaints
 from fabric.outside.yang_tables import build_table_map, table_map
+from fabric.resources import data_folder
 from tests.conftest import SHIPPED
 
 if TYPE_CHECKING:
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.external
 
 VALIDATOR = "yang"
+SERVICES = """\
+services:
+  ntp: [192.0.2.1]
+  dns: [192.0.2.3]
+  syslog: [192.0.2.4]
+  timezone: Europe/Berlin
+  tacacs: {servers: [192.0.2.21, 192.0.2.22], key_env: TACACS_KEY}
+  snmp: {community_env: SNMP_COMMUNITY, contact: noc@example.net, location: hall 1}
+"""
 
 
 @pytest.mark.parametrize("site", SHIPPED)
@@ -96,3 +106,24 @@ def test_complaints_of_one_file_do_not_stay_for_the_next(validator: Validator, r
 
 def test_what_is_no_json_is_a_complaint(validator: Validator) -> None:
     assert complaints("{")
+
+
+def test_the_site_s_services_and_its_own_tables_are_valid(
+    validator: Validator, rendered: Callable[..., Path], tmp_path: Path
+) -> None:
+    for file in (data_folder("inventories") / "lab").glob("*.yaml"):
+        (tmp_path / file.name).write_text(file.read_text())
+    (tmp_path / "services.yaml").write_text(SERVICES)
+    (tmp_path / "config_db").mkdir()
+    (tmp_path / "config_db/all.yaml").write_text(
+        'SSH_SERVER: {POLICIES: {authentication_retries: "3"}}\nFEATURE: {telemetry: {state: enabled}}\n'
+    )
+    db = json.loads((rendered(str(tmp_path), switches=True) / "leaf-01/config_db.json").read_text())
+    assert {"NTP_SERVER", "SYSLOG_SERVER", "DNS_NAMESERVER", "TACPLUS_SERVER", "SNMP", "SSH_SERVER"} <= db.keys()
+    assert complaints(json.dumps(db)) == []
+    # what secrets.sh adds, and what happens when it would turn logins on before there is a key
+    db |= {"AAA": {"authentication": {"login": "tacacs+,local"}}, "SNMP_COMMUNITY": {"r3ad": {"TYPE": "RO"}}}
+    assert any("passkey" in text for text in complaints(json.dumps(db)))
+    assert complaints(json.dumps(db | {"TACPLUS": {"global": {"passkey": "k3y"}}})) == []
+    db["SSH_SERVER"]["POLICIES"]["authentication_retries"] = "101"
+    assert complaints(json.dumps(db)), "a site's own table is held to the models too"

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 HIDDEN = "<hidden>"
 # a word that announces a secret, then what it announces: `password x`, `secret: x`, `"token": "x"`, `community=x`
 _ANNOUNCED = re.compile(
-    r"(?i)\b((?:[\w-]*(?:password|passwd|passphrase|secret|token|api[-_]?key|private[-_]?key|key-string|psk))\b[\"']?\s*(?:[:=]\s*|\s)"
+    r"(?i)\b((?:[\w-]*(?:password|passwd|passphrase|passkey|secret|token|api[-_]?key|private[-_]?key|key-string|psk))\b[\"']?\s*(?:[:=]\s*|\s)"
     r"(?:(?:\d|sha512|md5|encrypted)\s+)?)([\"']?)([^\s\"',}]{3,})\2"
 )
 _COMMUNITY = re.compile(r"(?i)(\bsnmp(?:-server)?\s+community\s+)(\S+)")
+# rows of SONiC's CONFIG_DB whose names or fields are secrets: a community is the name of its row
+_ROWS = re.compile(r'("(?:SNMP_COMMUNITY|NTP_KEY)"\s*:\s*\{)(?:\s*"[^"]*"\s*:\s*\{[^{}]*\}\s*,?)+(\s*\})')
 _BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 # words of prose that follow "password" and are no secret
 _PROSE = frozenset(
@@ -37,6 +39,7 @@ class Redactor:
         if not any(word in lowered for word in ("pass", "secret", "token", "key", "psk", "community")):
             return text
         text = _BLOCK.sub(HIDDEN, text)
+        text = _ROWS.sub(rf'\1"{HIDDEN}": {{}}\2', text)
         text = _COMMUNITY.sub(rf"\1{HIDDEN}", text)
         return _ANNOUNCED.sub(_hide, text)
 
@@ -56,7 +59,7 @@ class Redactor:
         secret = (
             isinstance(key, str)
             and isinstance(value, str)
-            and re.fullmatch(r"(?i)[\w-]*(password|passwd|secret|token)", key)
+            and re.fullmatch(r"(?i)[\w-]*(password|passwd|passkey|secret|token)", key)
         )
         return HIDDEN if secret and value else self.data(value)
 

@@ -86,6 +86,36 @@ class Services(Rule):
                 yield self.finding(device, text, device=device, keys=("SWITCH_HASH", "GLOBAL", "ecmp_hash"))
 
 
+class SiteServices(Rule):
+    """Switches ask the site's NTP, DNS and TACACS+ servers and report to its log servers, and no others.
+
+    Why: a switch without a clock, logs or logins is found out on the day they are needed; one with a server of another
+        site gives that site its logs and lets its people in.
+    Fix: say the servers under `services` in the inventory and render again.
+    """
+
+    id = "tables.site-services"
+    file = CONFIG_DB
+
+    def check(self) -> Iterator[Problem]:
+        said = self.plan.settings
+        own = said.get("config_db", {})
+        want = {
+            "NTP_SERVER": said.get("ntp", ()),
+            "SYSLOG_SERVER": said.get("syslog", ()),
+            "DNS_NAMESERVER": said.get("dns", ()),
+            "TACPLUS_SERVER": said.get("tacacs", {}).get("servers", ()),
+        }
+        for device in self.facts.sonic:
+            for table, servers in want.items():
+                have = self.facts.db(device).get(table, {})
+                if any(table in tables for tables in own.values()):
+                    continue
+                if set(servers) != set(have):
+                    text = f"{table} has {', '.join(have) or 'nobody'}, the site says {', '.join(servers) or 'nobody'}"
+                    yield self.finding(f"{device} {table}", text, device=device, keys=(table,))
+
+
 class EvpnTunnel(Rule):
     """The EVPN overlay uses a VXLAN tunnel that is there.
 

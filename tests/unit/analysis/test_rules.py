@@ -63,6 +63,7 @@ IN_DB: dict[str, Callable[[dict[str, Any]], object]] = {
     "tables.vlan-members": lambda d: d["VLAN_MEMBER"].pop("Vlan3900|Ethernet80"),
     "tables.management": lambda d: d["MGMT_INTERFACE"].clear(),
     "tables.services": lambda d: d["FEATURE"]["bgp"].update(state="disabled"),
+    "tables.site-services": lambda d: d.update(SYSLOG_SERVER={"192.0.2.9": {}}),
     "tables.evpn-tunnel": lambda d: d["VXLAN_EVPN_NVO"]["nvo1"].update(source_vtep="other"),
     "tables.neighbours": lambda d: d["DEVICE_NEIGHBOR_METADATA"].pop("compute-001"),
     "mtu.tunnel": lambda d: d["PORT"]["Ethernet256"].update(mtu="9080"),

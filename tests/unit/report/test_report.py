@@ -209,12 +209,20 @@ def test_a_spreadsheet_never_runs_a_cell():
 @pytest.mark.parametrize(
     "text",
     ["neighbor 10.0.0.1 password hunter22", "password: hunter22", '"api_token": "hunter22"', "snmp-server community hunter22 ro",
+     '"TACPLUS": {"global": {"passkey": "hunter22", "timeout": "5"}}', '"NTP_KEY": {\n "1": {"value": "hunter22"}\n}',
+     '"SNMP_COMMUNITY": {\n  "public": {"TYPE": "RO"},\n  "hunter22": {\n   "TYPE": "RO"\n  }\n }, "X": {}',
      "enable secret 5 hunter22", "BGP_PASSWORD=hunter22", "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter22\n", "x hunter22 y"],
 )  # fmt: skip
 def test_secrets_are_hidden(text):
     known = ["hunter22"] if text.startswith("x ") else []
     assert "hunter22" not in Redactor(known).text(text)
     assert "hunter22" not in json.dumps(Redactor(known).data({"out": [text], "k": {"password": "hunter22"}}))
+
+
+def test_a_configuration_without_its_secrets_is_still_json():
+    db = {"SNMP_COMMUNITY": {"hunter22": {"TYPE": "RO"}}, "TACPLUS": {"global": {"passkey": "hunter22"}}, "PORT": {}}
+    left = json.loads(Redactor().text(json.dumps(db, indent=4)))
+    assert left == {"SNMP_COMMUNITY": {HIDDEN: {}}, "TACPLUS": {"global": {"passkey": HIDDEN}}, "PORT": {}}
 
 
 def test_prose_about_passwords_stays_readable():
