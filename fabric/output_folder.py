@@ -1,4 +1,4 @@
-"""The output folder of a site: plan, configurations, cable files, diagram and findings, each written atomically."""
+"""The output folder of a site: plan, configurations, cable and hosts files, diagram, findings; written atomically."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ class BuiltSite:
 
 
 def build_output(site: str, out: Path, *, external: bool, progress: Callable[[str], None]) -> BuiltSite:
-    """Write `out/<site>/`: plan.json, configs/, cables/, diagram.svg, findings.json. Raises InputError."""
+    """Write `out/<site>/`: plan, configs/, cables/, diagram, hosts files, findings. Raises InputError."""
     from fabric.analysis.check import check_site
     from fabric.interop.diagram import diagram
     from fabric.interop.formats import write
+    from fabric.interop.hosts_files import hosts_files
     from fabric.interop.output import write_files
     from fabric.render.registry import render_site
     from fabric.render.writer import require_ours, write_tree
@@ -87,7 +88,8 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     for name in CABLE_FORMATS:
         write_files(write(plan, name), folder / "cables")
     replace_file(folder / "diagram.svg", diagram(plan))
-    progress(f"cable files and diagram written; {note}")
+    write_files(hosts_files(plan), folder)
+    progress(f"cable files, diagram and hosts files written; {note}")
     return BuiltSite(folder, plan, note, time.perf_counter() - start, tuple(findings))
 
 
