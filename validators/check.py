@@ -41,6 +41,7 @@ class Stage(StrEnum):
     TENANTS = "tenants"
     ROCE = "roce"
     GATEWAYS = "gateways"
+    STABILITY = "stability"
     FAILOVER = "failover"
 
 
@@ -53,6 +54,7 @@ STANDS_ON: dict[Stage, tuple[Stage, ...]] = {
     Stage.TENANTS: (Stage.CONTROL_PLANE,),
     Stage.ROCE: (Stage.OPTICS, Stage.TENANTS),
     Stage.GATEWAYS: (Stage.TENANTS,),
+    Stage.STABILITY: (Stage.PREFLIGHT,),
     Stage.FAILOVER: (Stage.GATEWAYS,),
 }
 
@@ -85,7 +87,8 @@ class Context:
     """What a check may use while it collects.
 
     `asked` holds the answers that the runner gathered for the whole stage, so that checks which share a question do
-    not ask twice. `options` are the run's (`seed`, `duration_s`, `trials`, ...).
+    not ask twice. `options` are the run's (`seed`, `duration_s`, `trials`, ...). `begun` holds what was asked before
+    the first stage, at `begun_at`, and `ran` which case ran from when to when (both by `time.monotonic`).
     """
 
     plan: Plan
@@ -93,6 +96,9 @@ class Context:
     undo: UndoLog
     asked: dict[Ask, Answer] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    begun: dict[Ask, Answer] = field(default_factory=dict)
+    begun_at: float = 0.0
+    ran: list[tuple[str, float, float]] = field(default_factory=list)
 
     def gather(self, asks: Iterable[Ask], *, fresh: bool = False, sample: int = 0) -> dict[Ask, Answer]:
         """Return answers, from this stage's when they are there and `fresh` is not wanted."""
@@ -125,6 +131,8 @@ class Check(ABC):
     passive: ClassVar[bool] = True
     # physical checks need real ports: they are skipped, with the reason, where ports are virtual
     physical: ClassVar[bool] = False
+    # whether a network that settles may answer better a little later; what only counts up cannot
+    settles: ClassVar[bool] = True
     test_id: ClassVar[str] = ""
     # checks by name whose failure would only be seen again here: then this one is skipped, with that reason
     stands_on: ClassVar[tuple[str, ...]] = ()
@@ -175,6 +183,11 @@ class Check(ABC):
 
     def asks(self, plan: Plan, inputs: Any) -> Iterable[Ask]:
         """Return the questions that the runner should ask for the whole stage at once."""
+        del plan, inputs
+        return ()
+
+    def asks_at_start(self, plan: Plan, inputs: Any) -> Iterable[Ask]:
+        """Return the questions that the runner asks before the first stage, for what is compared with the end."""
         del plan, inputs
         return ()
 

@@ -67,12 +67,16 @@ class Runner:
     ) -> None:
         self.plan, self.devices, self.journal, self.undo = plan, devices, journal, undo
         self.folder, self.options, self.processors = folder, options, processors
+        self.begun: dict[Ask, Answer] = {}
+        self.begun_at = 0.0
+        self.ran: list[tuple[str, float, float]] = []
 
     def run(self, cases: Sequence[Case]) -> list[Record]:
         """Run all cases and return their records in order. Ctrl-C and errors take every deed back before they go on."""
         records: list[Record] = []
         states: dict[Stage, State] = {}
         try:
+            self._begin(cases)
             for stage in Stage:
                 mine = sorted((case for case in cases if case.check.stage is stage), key=lambda c: depth(c.check.name))
                 blocked = "" if self.options.keep_going else self._blocked(stage, states)
@@ -86,6 +90,15 @@ class Runner:
             self._take_back()
         return records
 
+    def _begin(self, cases: Sequence[Case]) -> None:
+        """Ask what is compared with the end of the run. Of stored answers both looks are there already."""
+        asks: dict[Ask, None] = {}
+        for case in cases if self.options.stored is None else ():
+            if case.id not in self.journal.finished and not self._reason_to_skip(case):
+                asks.update(dict.fromkeys(case.check().asks_at_start(self.plan, case.inputs)))
+        self.begun_at = time.monotonic()
+        self.begun = self.devices.gather(asks) if asks else {}
+
     def _blocked(self, stage: Stage, states: dict[Stage, State]) -> str:
         for ground in _grounds(stage):
             if states.get(ground) in BAD:
@@ -97,7 +110,10 @@ class Runner:
         if not cases:
             return []
         self._tell("stage_started", stage, len(cases))
-        context = Context(self.plan, self.devices, self.undo, options=self.options.extra)
+        context = Context(
+            self.plan, self.devices, self.undo, options=self.options.extra, begun=self.begun, begun_at=self.begun_at,
+            ran=self.ran,
+        )  # fmt: skip
         waiting = [case for case in cases if case.id not in self.journal.finished]
         if not blocked:
             self._ask_ahead(context, waiting)
@@ -136,6 +152,7 @@ class Runner:
         test_id = result.test_id or case.check.test_id
         result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
         record = Record(case.id, case.check.stage.value, self._to_keep(result), now(), case.tags)
+        self.ran.append((f"{case.check.name} {case.subject}", started, time.monotonic()))
         self.journal.finish(record)
         self._tell("case_finished", record, repeated=False)
         return record
@@ -168,6 +185,8 @@ class Runner:
         while True:
             result = self._once(context, case, check)
             if result.state not in BAD or self.options.stored is not None or not self.options.settle_s:
+                return result
+            if not check.settles:
                 return result
             if not check.passive:
                 return self._second(context, case, check, result)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.control_plane.expected import Session, routers, sessions
-from validators.control_plane.frr_json import bfd_peers, bgp_peers
+from validators.control_plane.frr_json import bfd_of, bfd_peers, bgp_peers
 from validators.devices.answers import Ask
 from validators.results import Result, State
 
@@ -99,11 +99,9 @@ class BfdSessions(_SessionCheck):
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare session by session; unnumbered sessions are found by interface."""
         peers = bfd_peers(answer_of(observations, inputs.device, "bfd"))
-        by_address = {str(peer.get("peer")): peer for peer in peers}
-        by_interface = {str(peer["interface"]): peer for peer in peers if peer.get("interface")}
         parts = []
         for session in sessions(plan, inputs.device):
-            peer = by_address.get(session.neighbour) or by_interface.get(session.neighbour)
+            peer = bfd_of(peers, session.neighbour)
             if peer is None:
                 state, text = State.FAIL, f"no BFD session towards {session.far}"
             elif peer.get("status") != "up":

@@ -39,13 +39,20 @@ def bgp_peers(text: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def bfd_peers(text: str) -> list[dict[str, Any]]:
-    """Return all BFD peers from `show bfd peers json`."""
+    """Return all BFD peers from `show bfd peers json` or `show bfd peers counters json`."""
     data = document(text, "`show bfd peers json`")
     found: list[dict[str, Any]] = []
     for entry in data if isinstance(data, list) else [data]:
         if isinstance(entry, dict):
             found += entry["peers"] if isinstance(entry.get("peers"), list) else [entry] if "peer" in entry else []
     return found
+
+
+def bfd_of(peers: list[dict[str, Any]], neighbour: str) -> dict[str, Any] | None:
+    """Return the BFD peer of a BGP neighbour: its address, or for an unnumbered session its interface."""
+    by_address = {str(peer.get("peer")): peer for peer in peers}
+    by_interface = {str(peer["interface"]): peer for peer in peers if peer.get("interface")}
+    return by_address.get(neighbour) or by_interface.get(neighbour)
 
 
 def l3_vnis(text: str) -> dict[int, dict[str, Any]]:

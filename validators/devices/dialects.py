@@ -17,6 +17,9 @@ SONIC, SONIC_CLI, LINUX = "sonic", "sonic-cli", "linux"
 _FRR = {
     "bgp": "show bgp vrf all summary json",
     "bfd": "show bfd peers json",
+    # how often sessions went down: asked at the start of a run and again near its end
+    "bgp-counters": "show bgp vrf all summary json",
+    "bfd-counters": "show bfd peers counters json",
     "vrf-vni": "show vrf vni json",
     "evpn-vni": "show evpn vni json",
     "evpn-rmac": "show evpn rmac vni all json",

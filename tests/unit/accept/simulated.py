@@ -201,8 +201,19 @@ class SimulatedSite:
                     "remoteAs": session.asn,
                     "state": "Established",
                     "peerUptime": "00:10:00",
+                    "peerUptimeMsec": 600_000,
+                    "connectionsEstablished": 2,
+                    "connectionsDropped": 1,
                 }
         return {"default": table}
+
+    say_bgp_counters = say_bgp
+
+    def say_bfd_counters(self, device):
+        sent = len(self.asked)  # no two looks are the same
+        return [
+            peer | {"control-packet-output": sent, "session-up": 2, "session-down": 1} for peer in self.say_bfd(device)
+        ]
 
     def say_bfd(self, device):
         return [

@@ -1,0 +1,169 @@
+"""The check of sessions that go down and come back during an acceptance, while nobody breaks anything on purpose."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from validators.cabling.checks import whole
+from validators.check import Check, Context, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
+from validators.control_plane.expected import routers, sessions
+from validators.control_plane.frr_json import bfd_of, bfd_peers, bgp_peers
+from validators.devices.answers import Answer, Ask
+from validators.results import Result, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fabric.plan import Plan
+    from validators.check import CheckInputs
+    from validators.control_plane.expected import Session
+
+_BGP, _BFD = "bgp-counters", "bfd-counters"
+
+
+class SessionFlapInputs(DeviceInputs):
+    """A router, how often each of its sessions may go down meanwhile, and for how long it is watched at least, in s."""
+
+    most: Annotated[int, Field(ge=0)] = 0
+    least_s: Annotated[float, Field(ge=0, le=86400)] = 0.0
+
+
+class SessionFlaps(Check):
+    """No BGP or BFD session of the plan goes down from the start of an acceptance until checks break some on purpose.
+
+    Routers count how often each session went down; they are asked before the first stage and again here, before stage
+    failover. A session that comes up for the first time meanwhile is no flap.
+
+    Pass: no session went down more often than allowed.
+    Fail: one did, or its daemon was started again; the text says how often, when BGP came back, and what ran then.
+    Error: a router says nothing of its sessions, now or at the start.
+    Skipped: where answers are a snapshot, which is one look and not two; in a shell that does not show the counters.
+    Example:
+        session-flaps:
+          - {device: be-leaf-01, most: 0, least_s: 600}
+    """
+
+    stage = Stage.STABILITY
+    Inputs = SessionFlapInputs
+    settles = False
+
+    @classmethod
+    def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
+        """One case per router with sessions in the plan."""
+        yield from (SessionFlapInputs(device=device) for device in routers(plan) if sessions(plan, device))
+
+    def asks_at_start(self, plan: Plan, inputs: SessionFlapInputs) -> list[Ask]:
+        """The counters of both protocols."""
+        del plan
+        return [Ask(inputs.device, question) for question in (_BGP, _BFD)]
+
+    def collect(self, context: Context, inputs: SessionFlapInputs) -> Observations:
+        """Ask again, when it has been long enough; say what ran how long ago. Of a run's files take both looks."""
+        asks = self.asks_at_start(context.plan, inputs)
+        if context.devices.rounds is None:
+            time.sleep(max(0.0, inputs.least_s - (time.monotonic() - context.begun_at)))
+        before = {ask: context.begun[ask] for ask in asks if ask in context.begun} or context.gather(asks, fresh=True)
+        after = context.gather(asks, fresh=True, sample=1)
+        # BFD counts its packets too: no two looks are the same
+        if not context.begun and before == after:
+            message = "the stored answers are not two looks, and a flap shows between two: it must run live"
+            raise NotJudgedError(message, State.SKIPPED)
+        now = time.monotonic()
+        return {
+            "before": _by_device(before),
+            "after": _by_device(after),
+            "seconds": round(now - context.begun_at, 1) if context.begun else None,
+            "ran": [
+                [text, round(now - start, 1), round(now - end, 1)]
+                for text, start, end in context.ran
+                if not text.startswith(self.name)
+            ],
+        }
+
+    def judge(self, plan: Plan, inputs: SessionFlapInputs, observations: Observations) -> Result:
+        """Compare the counters of each session; what ran when it came back is named."""
+        looks = [_Look(observations[when], inputs.device) for when in ("before", "after")]
+        ran = observations.get("ran", ())
+        parts = [_session(self.name, inputs, session, looks, ran) for session in sessions(plan, inputs.device)]
+        seconds = observations.get("seconds")
+        period = f" in {seconds:.0f} s" if seconds is not None else ""
+        return whole(self.name, inputs.device, parts, f"sessions stayed as they were{period}")
+
+
+class _Look:
+    """What a router's counters said at one time."""
+
+    def __init__(self, observations: Observations, device: str) -> None:
+        self.bgp = bgp_peers(answer_of(observations, device, _BGP))
+        self.bfd = bfd_peers(answer_of(observations, device, _BFD))
+
+    def downs(self, session: Session) -> dict[str, int | None]:
+        """Return how often the session went down so far, by protocol; None where it is not there."""
+        peer = self.peer(session)
+        found = bfd_of(self.bfd, session.neighbour)
+        return {
+            "BGP": _count(peer, "connectionsDropped", session.neighbour) if peer else None,
+            "BFD": _count(found, "session-down", session.neighbour) if found else None,
+        }
+
+    def peer(self, session: Session) -> dict[str, Any]:
+        return next(iter(self.bgp.get(session.neighbour, {}).values()), {})
+
+
+def _count(peer: dict[str, Any], name: str, neighbour: str) -> int:
+    if not isinstance(peer.get(name), int):
+        message = f"{neighbour}: this version does not say how often the session went down ({name})"
+        raise NotJudgedError(message)
+    return int(peer[name])
+
+
+def _session(
+    check: str, inputs: SessionFlapInputs, session: Session, looks: list[_Look], ran: list[tuple[str, float, float]]
+) -> Result:
+    before, after = (look.downs(session) for look in looks)
+    seen = [name for name in before if before[name] is not None or after[name] is not None]
+    said = [text for name in before if (text := _flaps(name, before[name], after[name], inputs.most))]
+    labels = {"device": inputs.device, "port": session.port, "link": session.link}
+    subject = f"{inputs.device} {session.port} -> {session.far}"
+    if not seen:
+        text = "there was no session, neither at the start nor now, so none could go down"
+        return Result(check, subject, State.SKIPPED, text, labels=labels)
+    if not said:
+        downs = ", ".join(f"{name} {after[name]}" for name in seen)
+        return Result(check, subject, State.PASS, f"steady; went down so far: {downs}", labels=labels)
+    text = "; ".join(said) + _back(looks[1].peer(session), ran)
+    place = f"{inputs.device} {session.port} ({session.interface}), link {session.link}"
+    return Result(check, subject, State.FAIL, text, place, labels=labels)
+
+
+def _flaps(name: str, before: int | None, after: int | None, most: int) -> str:
+    """Say what is wrong with a session's counter; one that is not there was not there before is for other checks."""
+    if before is None:
+        return ""
+    if after is None:
+        return f"{name} had a session at the start, and has none now"
+    if after < before:
+        return f"{name} counts from nothing again: its daemon was started anew, or the session made anew"
+    times = after - before
+    return f"{name} went down {times} time{'s' * (times > 1)}, {most} are allowed" if times > most else ""
+
+
+def _back(peer: dict[str, Any], ran: list[tuple[str, float, float]]) -> str:
+    """Say since when BGP is up again, and which case ran then."""
+    if peer.get("state") != "Established":
+        return f"; BGP is {peer['state']} now" if peer.get("state") else ""
+    if not isinstance(peer.get("peerUptimeMsec"), int):
+        return ""
+    ago = peer["peerUptimeMsec"] / 1000
+    during = next((text for text, start, end in ran if end <= ago <= start), "")
+    return f"; BGP is up since {ago:.0f} s before the end" + (f", when {during} ran" if during else "")
+
+
+def _by_device(answers: dict[Ask, Answer]) -> Observations:
+    found: Observations = {}
+    for ask, answer in answers.items():
+        found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
+    return found
