@@ -53,6 +53,19 @@ print("open", flush=True)
 for line in sys.stdin:
     s.sendall(b"x"); print(s.recv(9).decode(), flush=True)
 """
+# one packet of an IP protocol, then the ICMP error that comes for it: type and code, or nothing
+PROTOCOL = """
+import socket, struct, sys
+source, target, protocol, payload = sys.argv[1], sys.argv[2], int(sys.argv[3]), bytes.fromhex(sys.argv[4])
+errors = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); errors.settimeout(1.5)
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol); s.bind((source, 0)); s.sendto(payload, (target, 0))
+try:
+    while True:
+        packet = errors.recv(256); icmp = packet[(packet[0] & 15) * 4:]
+        # the quoted header names the protocol that was sent
+        if icmp[0] == 3 and icmp[8 + 9] == protocol: print(icmp[0], icmp[1]); break
+except TimeoutError: print("silence")
+"""
 
 
 class Rig:
@@ -106,7 +119,9 @@ class Rig:
             self.ip("gw", "route", "add", "default", "via", far.partition("/")[0], "dev", "ex0", "table", table)
             self.ip("gw", "rule", "add", "pref", "500", "iif", "ex0", "fwmark", str(item.number), "lookup", table)
             self.ip("gw", "rule", "add", "pref", "600", "iif", item.bridge, "lookup", table)
-        self.run("gw", "sysctl", "-qw", "net.ipv4.ip_forward=1")
+            # a VRF takes the gateway's own ICMP answers back to who they are for; here the mark does
+            self.ip("gw", "rule", "add", "pref", "700", "iif", "lo", "fwmark", str(item.number), "lookup", table)
+        self.run("gw", "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.fwmark_reflect=1")
         settings = gateway.render(self.plan, self.name)["sysctl.conf"].splitlines()
         timers = [line.replace(" ", "") for line in settings if line.startswith("net.netfilter") and "timeout" in line]
         self.run("gw", "sysctl", "-qw", *timers)
@@ -243,3 +258,51 @@ def test_a_flow_of_another_gateway_is_reset_at_once(rig: Rig) -> None:
     with _held(rig, "acme", OUTSIDE, 80, "10.1.0.1") as flow:
         rig.run("gw", "conntrack", "-F")
         assert _echo(flow) == ""
+
+
+def _packets(rig: Rig, counter: str) -> int:
+    words = rig.run("gw", "nft", "list", "counter", "ip", "kvfabric", counter).split()
+    return int(words[words.index("packets") + 1])
+
+
+# with its CRC32c: conntrack finds one without invalid
+SCTP_INIT = "9c4000500000000065c5d467" + "0100001400000001000010000001000100000001"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "payload"),
+    [(50, "000010000000000100" * 2), (47, "0000080045000000"), (132, SCTP_INIT), (89, "00" * 24)],
+    ids=["esp", "gre", "sctp", "ospf"],
+)
+def test_a_protocol_without_ports_is_counted_and_answered(rig: Rig, protocol: int, payload: str) -> None:
+    denied, new = _packets(rig, "denied.acme"), _packets(rig, "new.acme.masquerade")
+    assert rig.run("acme", "python3", "-c", PROTOCOL, "10.1.0.1", OUTSIDE, str(protocol), payload).strip() == "3 2"
+    assert _packets(rig, "denied.acme") == denied + 1
+    assert _packets(rig, "new.acme.masquerade") == new, "it is no new connection"
+    assert rig.run("gw", "conntrack", "-L", "-p", str(protocol)) == "", "and takes no room in the flow table"
+
+
+FLOOD = """
+import socket, sys
+errors = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP); errors.settimeout(0.5)
+s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 47); s.bind((sys.argv[1], 0))
+for n in range(3000): s.sendto(bytes(8), (sys.argv[2], 0))
+answers = 0
+try:
+    while errors.recv(256): answers += 1
+except TimeoutError: print(answers)
+"""
+
+
+def test_a_flood_is_counted_whole_and_answered_a_little(rig: Rig) -> None:
+    denied = _packets(rig, "denied.acme")
+    answers = int(rig.run("acme", "python3", "-c", FLOOD, "10.1.0.1", OUTSIDE))
+    assert _packets(rig, "denied.acme") == denied + 3000
+    assert 1 <= answers < 300
+
+
+def test_an_icmp_query_other_than_echo_is_counted(rig: Rig) -> None:
+    denied = _packets(rig, "denied.acme")
+    timestamp = "0d00f2ff" + "0000" * 8
+    assert rig.run("acme", "python3", "-c", PROTOCOL, "10.1.0.1", OUTSIDE, "1", timestamp).strip() == "silence"
+    assert _packets(rig, "denied.acme") == denied + 1
