@@ -28,6 +28,7 @@ from fabric.plan import (
 )
 from fabric.qos.build import build_qos
 from fabric.topology.fabrics import edge_names, gateway_fabric, gateway_names, parse_nic, server_names, switch_spec
+from fabric.topology.media import medium, one_medium_a_cage
 
 if TYPE_CHECKING:
     from fabric.site import SiteBuilder
@@ -53,6 +54,7 @@ class DeviceBuilder:
         self.gateways: dict[str, Gateway] = {}
         self.edges: dict[str, EdgeRouter] = {}
         self.links: dict[str, Link] = {}
+        self.media = self.site.cables.reach
         self._ports: dict[tuple[str, str], tuple[str, str, str]] = {}  # (server, port) -> link id, address, gateway
         self._vrfs: dict[str, set[str]] = {}
         self._positions: dict[tuple[str, str, str], int] = {}
@@ -66,6 +68,7 @@ class DeviceBuilder:
             self._fabric_links(draft)
         self._gateway_links()
         self._external_links()
+        self.links = one_medium_a_cage(self.links.values(), self.media)
         number_cables(self.links, self.numbers)
         self._switches()
         self._servers()
@@ -115,7 +118,7 @@ class DeviceBuilder:
             b=End(leaf.name, port.name, port.interface, far),
             speed=port.speed,
             length_m=length,
-            medium=_medium(port.speed, length),
+            medium=medium(self.media, port.speed, length),
             tenant=tenant,
             vlan=vlan,
         )
@@ -141,7 +144,7 @@ class DeviceBuilder:
             b=End(uplink.spine.name, uplink.spine_port.name, uplink.spine_port.interface, far),
             speed=uplink.leaf_port.speed,
             length_m=length,
-            medium=_medium(uplink.leaf_port.speed, length),
+            medium=medium(self.media, uplink.leaf_port.speed, length),
         )
 
     def _gateway_links(self) -> None:
@@ -204,7 +207,7 @@ class DeviceBuilder:
                     b=End(edge_name, far_port, far_port, far),
                     speed=speed,
                     length_m=length,
-                    medium=_medium(speed, length),
+                    medium=medium(self.media, speed, length),
                 )
             )
             if edge_name not in self.edges:
@@ -376,13 +379,6 @@ def _ports(draft: Draft) -> tuple[Port, ...]:
 def _spine_asn_key(fabric: FabricDraft, draft: Draft) -> str:
     """Switches with one key share an AS: the spines of a fabric or, with three tiers, those of a pod (RFC 7938)."""
     return f"{fabric.name}/pod-{draft.pod}" if fabric.supers and draft.kind == SPINE else fabric.name
-
-
-def _medium(speed: int, length: int) -> str:
-    """Passive copper up to 3 m, single-mode fibre (DR optics) beyond; management ports are twisted pair."""
-    if speed <= 1:
-        return "cat6"
-    return "dac" if length <= 3 else "smf"
 
 
 if TYPE_CHECKING:

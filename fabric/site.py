@@ -251,6 +251,7 @@ class SiteBuilder:
             rt_asn=self.site.pools.rt_asn,
             settings={
                 **self.site.services.settings(),
+                "media": self.site.cables.reach,
                 "racks": {name: {"row": r.row, "position": r.position} for name, r in self.site.racks.items()},
                 **({"config_db": self.own_tables} if self.own_tables else {}),
             },

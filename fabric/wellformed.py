@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fabric.hardware.ranges import expand_hosts
 from fabric.plan import ABOVE_LEAVES, SPINE
 from fabric.topology.fabrics import edge_names, gateway_names, server_names
+from fabric.topology.media import media_text
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Network
@@ -66,6 +67,7 @@ class SiteChecks:
         self._check_profile()
         self._check_mtu()
         self._check_pools()
+        self._check_cables()
 
     def _check_profile(self) -> None:
         carriers = [name for name, fabric in self.site.fabrics.items() if "backend" in fabric.carries]
@@ -111,6 +113,19 @@ class SiteChecks:
             if last > most:
                 text = f"{last} is too large, the largest is {most}"
                 self._bad("pools.range", ("pools", name), f"pool {name}", text, "lower it")
+
+    def _check_cables(self) -> None:
+        """Some medium reaches as far as each cable is long."""
+        cables = self.site.cables
+        media = cables.reach
+        most = max(media.values())
+        for name in ("server_leaf", "leaf_spine", "gateway", "external"):
+            if getattr(cables, name) > most:
+                field = name.replace("_", "-")
+                text = f"{getattr(cables, name)} m is longer than any medium reaches: {media_text(media)}"
+                self._bad(
+                    "cables.length", ("cables", field), "cables", text, "shorten it, or say in `media` what reaches"
+                )
 
     def racks(self) -> dict[str, str]:
         """Return the rack of each device; a device in two racks is a problem."""

@@ -20,6 +20,7 @@ from fabric.inventory.services import Services
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=11)]
 Network = Literal["backend", "frontend", "storage", "inband", "oob"]
+Medium = Literal["dac", "acc", "aec", "aoc", "mmf", "smf"]
 Mode = Literal["masquerade", "portForward", "static"]
 
 _DURATION = re.compile(r"^(\d+)\s*(ms|s|m|h)?$")
@@ -314,6 +315,9 @@ class Roce(_Model):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+_MEDIA: dict[Medium, int] = {"dac": 2, "aec": 5, "smf": 2000}
+
+
 class Cables(_Model):
     """Lengths where racks do not say better."""
 
@@ -322,8 +326,17 @@ class Cables(_Model):
     gateway: Metres = 10
     external: Metres = 50
     management: Metres = 10
+    media: Annotated[dict[Medium, Metres], Field(min_length=1)] = Field(
+        default_factory=_MEDIA.copy,
+        description="longest cable of each medium; the shortest that reaches is taken",
+    )
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @property
+    def reach(self) -> dict[str, int]:
+        """The longest cable of each medium, metres."""
+        return {str(name): most for name, most in self.media.items()}
 
 
 class Rack(_Model):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fabric.interop.formats._csv_text import csv_text
 from fabric.interop.physical import is_assembly, physical_cables, ways
 from fabric.plan import EDGE
+from fabric.topology.media import media_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ HEADER = (
     "length_m",
     "remark",
 )
-_MEDIUM_REMARK = "medium by length, the inventory says none: dac to 3 m, smf beyond"
 _SWITCH_KINDS = frozenset({"leaf", "border-leaf", "spine"})
 
 
@@ -46,7 +46,7 @@ def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
         *_devices(plan, fabrics),
         *_nics(plan, fabrics),
         *_transceivers(plan, cables),
-        *_cables(cables),
+        *_cables(plan, cables),
     ]
     return {"bom.csv": csv_text(HEADER, rows)}
 
@@ -131,16 +131,17 @@ def _transceivers(plan: Plan, cables: list[PhysicalCable]) -> Iterator[list[obje
                 cage.connector,
                 cable.medium,
                 "",
-                _remark(cable.speed, "" if cage.connector else "the inventory does not say the connector"),
+                _remark(plan, cable.speed, "" if cage.connector else "the inventory does not say the connector"),
             )
             counted["switch" if kind in _SWITCH_KINDS else kind][row] += 1
     for section, rows in counted.items():
         yield from _rows(f"{section}_transceiver", rows)
 
 
-def _remark(speed: int, more: str) -> str:
+def _remark(plan: Plan, speed: int, more: str) -> str:
     """That the medium is ours and not the inventory's (management ports are copper, whatever their length)."""
-    return "; ".join(filter(None, (_MEDIUM_REMARK if speed > 1 else "", more)))
+    limits = media_text(plan.settings["media"]) if speed > 1 else ""
+    return "; ".join(filter(None, (limits and f"medium by length, the inventory says none: {limits}", more)))
 
 
 def _used_by(plan: Plan, device: str) -> str:
@@ -152,7 +153,7 @@ def _used_by(plan: Plan, device: str) -> str:
     return plan.gateways[device].gateway_class if device in plan.gateways else plan.kind_of[device]
 
 
-def _cables(cables: list[PhysicalCable]) -> Iterator[list[object]]:
+def _cables(plan: Plan, cables: list[PhysicalCable]) -> Iterator[list[object]]:
     counted: Counter[tuple[object, ...]] = Counter()
     for cable in cables:
         split = cable.ways > 1
@@ -170,6 +171,6 @@ def _cables(cables: list[PhysicalCable]) -> Iterator[list[object]]:
             plugs,
             cable.medium,
             cable.length_m or "",
-            _remark(cable.speed, unsaid),
+            _remark(plan, cable.speed, unsaid),
         ] += 1
     yield from _rows("cable", counted)

@@ -1,7 +1,8 @@
 """Labels for both ends of every cable: an HTML page to print on sheets, and a CSV for label printers.
 
 A label wraps around the cable: the text stands twice, so that it can be read from either side. Each end says where it
-is plugged in first and where the other end goes second, at most `WIDTH` characters a line.
+is plugged in first and where the other end goes second, at most `WIDTH` characters a line. A switch port has its NOS's
+name beside ours (`E1/7/2 Eth7/5`) where both fit: that is the one that `show interfaces` prints.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from fabric.interop.formats._csv_text import csv_text
 if TYPE_CHECKING:
     from fabric.interop.cable_map import Cable, CableEnd
     from fabric.plan import Plan
+
+    Aliases = dict[tuple[str, str], str]
 
 NAME = "labels"
 SUMMARY = "labels for both ends of each cable: CSV for a printer, HTML for sheets"
@@ -43,19 +46,23 @@ def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
 def labels(plan: Plan, fabrics: tuple[str, ...]) -> list[Label]:
     """Return two labels a cable, A end then B end, in cable map order."""
     made = []
+    aliases = {(s.name, p.name): p.alias for s in plan.switches.values() for p in s.ports if p.link}
     for cable in of_plan(plan, fabrics).cables:
-        made.append(Label(cable.id, "A", _lines(plan, cable, cable.a, cable.b)))
-        made.append(Label(cable.id, "B", _lines(plan, cable, cable.b, cable.a)))
+        made.append(Label(cable.id, "A", _lines(plan, aliases, cable, cable.a, cable.b)))
+        made.append(Label(cable.id, "B", _lines(plan, aliases, cable, cable.b, cable.a)))
     return made
 
 
-def _lines(plan: Plan, cable: Cable, here: CableEnd, there: CableEnd) -> tuple[str, ...]:
+def _lines(plan: Plan, aliases: Aliases, cable: Cable, here: CableEnd, there: CableEnd) -> tuple[str, ...]:
     length = f" {cable.length_m}m" if cable.length_m else ""
-    wrapped = [
-        *textwrap.wrap(_place(plan, here), WIDTH, max_lines=2, placeholder="..."),
-        *textwrap.wrap(f"> {_place(plan, there)}", WIDTH, max_lines=2, placeholder="..."),
-    ]
+    wrapped = [*_wrapped(plan, aliases, here, ""), *_wrapped(plan, aliases, there, "> ")]
     return (*wrapped, f"#{cable.id} {cable.network} {cable.speed}G{length}"[:WIDTH])
+
+
+def _wrapped(plan: Plan, aliases: Aliases, end: CableEnd, mark: str) -> list[str]:
+    place = f"{mark}{_place(plan, end)}"
+    lines = textwrap.wrap(f"{place} {aliases.get((end.device, end.port), '')}".rstrip(), WIDTH)
+    return lines if len(lines) <= 2 else textwrap.wrap(place, WIDTH, max_lines=2, placeholder="...")
 
 
 def _place(plan: Plan, end: CableEnd) -> str:

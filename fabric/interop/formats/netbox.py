@@ -33,7 +33,15 @@ HEADER = (
     "tags",
 )
 # NetBox's own choices for `type`
-_TYPES = {"dac": "dac-passive", "acc": "dac-active", "aoc": "aoc", "smf": "smf-os2", "mmf": "mmf-om4", "cat6": "cat6"}
+_TYPES = {
+    "dac": "dac-passive",
+    "acc": "dac-active",
+    "aec": "dac-active",
+    "aoc": "aoc",
+    "smf": "smf-os2",
+    "mmf": "mmf-om4",
+    "cat6": "cat6",
+}
 _COLOURS = {"backend": "ff6600", "frontend": "2196f3", "storage": "4caf50", "inband": "9e9e9e", "oob": "9e9e9e"}
 
 

@@ -15,6 +15,7 @@ HEADER = (
     "device",
     "port",
     "interface",
+    "alias",
     "lanes",
     "cage",
     "subport",
@@ -38,7 +39,8 @@ def write(plan: Plan, fabrics: tuple[str, ...]) -> dict[str, str]:
 
 
 def _row(plan: Plan, switch: Switch, port: Port) -> list[object]:
-    own = [switch.name, port.name, port.interface, port.lanes, port.cage, port.subport, port.speed, port.fec, port.zone]
+    names = [switch.name, port.name, port.interface, port.alias]
+    own = [*names, port.lanes, port.cage, port.subport, port.speed, port.fec, port.zone]
     if not port.link:
         return [*own, "spare", "", "", "", "", "", ""]
     link = plan.links[port.link]

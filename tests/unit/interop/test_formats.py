@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -86,7 +87,8 @@ def test_fabric_choice_is_kept_and_unknown_ones_are_refused(xoc256: Plan) -> Non
 
 
 def test_bill_counts_a_transceiver_a_cage_and_a_cable_a_breakout(xoc256: Plan) -> None:
-    bill = rows(write(xoc256, "bom", ("backend",))["bom.csv"])
+    optical = replace(xoc256, links={i: replace(k, medium="smf") for i, k in xoc256.links.items()})
+    bill = rows(write(optical, "bom", ("backend",))["bom.csv"])
     quantity = {(r["section"], r["used_by"], r["breakout"]): int(r["quantity"]) for r in bill}
     # 4 leaves of 32 cages down as 2x400G and 32 cages up
     assert quantity["switch_transceiver", "backend leaf", "2x400G"] == 4 * 32
@@ -95,6 +97,13 @@ def test_bill_counts_a_transceiver_a_cage_and_a_cable_a_breakout(xoc256: Plan) -
     assert quantity["cable", "backend", "2x400G"] == 4 * 32
     assert quantity["cable", "backend", ""] == 4 * 32
     assert quantity["nic", "compute", ""] == 32 * 8
+
+
+def test_copper_needs_no_transceiver_at_either_end(xoc256: Plan) -> None:
+    bill = rows(write(xoc256, "bom", ("backend",))["bom.csv"])
+    assert {r["medium"] for r in bill if r["section"] == "cable"} == {"aec", "smf"}
+    assert not [r for r in bill if r["section"] == "server_transceiver"], "5 m to the servers is copper"
+    assert {r["breakout"] for r in bill if r["section"] == "switch_transceiver"} == {"1x800G"}
 
 
 def test_bill_has_gateway_nics_no_placeholder_and_says_what_it_assumed(xoc256: Plan) -> None:
@@ -120,6 +129,8 @@ def test_build_writes_every_format_but_the_second_spelling_of_the_map() -> None:
 def test_ports_list_every_port_of_every_switch(lab: Plan) -> None:
     found = rows(write(lab, "ports")["ports.csv"])
     assert len(found) == sum(len(switch.ports) for switch in lab.switches.values())
+    assert all(r["alias"].startswith("Eth") for r in found)
+    assert next(r["alias"] for r in found if (r["device"], r["port"]) == ("leaf-01", "E1/1/2")) == "Eth1/5"
     used = [r for r in found if r["use"] != "spare"]
     assert all(r["peer"] and r["peer_port"] for r in used)
     assert len(used) == sum(1 for s in lab.switches.values() for p in s.ports if p.link)
@@ -135,3 +146,28 @@ def test_labels_name_both_ends_and_fit_the_printer(lab: Plan) -> None:
     assert first["line1"] == second["line2"].removeprefix("> ")
     assert files["labels.html"].count('class="label"') == len(found)
     assert "http" not in files["labels.html"]
+
+
+def test_labels_have_the_switch_s_own_name_of_a_port_where_it_fits(lab: Plan) -> None:
+    found = rows(write(lab, "labels")["labels.csv"])
+    link = lab.link_at["leaf-01", "E1/1/2"]
+    a, b = (r for r in found if r["cable"] == str(link.cable))
+    assert b["line1"] == "leaf-01 E1/1/2 Eth1/5"
+    assert a["line2"] == "> leaf-01 E1/1/2 Eth1/5"
+    long = "leaf-with-a-name-that-fills-two-lines-01"
+    renamed = replace(
+        lab,
+        switches={
+            long if n == "leaf-01" else n: replace(s, name=long if n == "leaf-01" else n)
+            for n, s in lab.switches.items()
+        },
+        links={
+            i: replace(k, b=replace(k.b, device=long)) if k.b.device == "leaf-01" else k
+            for i, k in lab.links.items()
+            if "leaf-01" not in (k.a.device,)
+        },
+    )
+    label = next(
+        r for r in rows(write(renamed, "labels")["labels.csv"]) if r["cable"] == str(link.cable) and r["end"] == "B"
+    )
+    assert "Eth1/5" not in " ".join(label.values()), "our own name goes first"
