@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
+from fabric.problem import CouldNotRunError
 from validators.devices.answers import Answer, Ask, UnreadableError
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fabric.plan import Plan
     from validators.devices.answers import Devices
@@ -133,6 +134,8 @@ class Check(ABC):
     physical: ClassVar[bool] = False
     # whether a network that settles may answer better a little later; what only counts up cannot
     settles: ClassVar[bool] = True
+    # whether the runner collects all its cases at once, by `collect_all`: where most of a case is waiting
+    together: ClassVar[bool] = False
     test_id: ClassVar[str] = ""
     # checks by name whose failure would only be seen again here: then this one is skipped, with that reason
     stands_on: ClassVar[tuple[str, ...]] = ()
@@ -196,6 +199,16 @@ class Check(ABC):
         found: Observations = {}
         for ask, answer in context.gather(self.asks(context.plan, inputs)).items():
             found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
+        return found
+
+    def collect_all(self, context: Context, cases: Sequence[Any]) -> list[Observations | Exception]:
+        """Return the observations of several cases, each as `collect` does, or why there are none."""
+        found: list[Observations | Exception] = []
+        for inputs in cases:
+            try:
+                found.append(self.collect(context, inputs))
+            except (NotJudgedError, CouldNotRunError) as error:
+                found.append(error)
         return found
 
     @abstractmethod

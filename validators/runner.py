@@ -21,6 +21,7 @@ from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, j
 from validators.devices.answers import Answer, Ask
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
 from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine
+from validators.runner_passes import Passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,6 +71,7 @@ class Runner:
         self.begun: dict[Ask, Answer] = {}
         self.begun_at = 0.0
         self.ran: list[tuple[str, float, float]] = []
+        self.passes = Passes()
 
     def run(self, cases: Sequence[Case]) -> list[Record]:
         """Run all cases and return their records in order. Ctrl-C and errors take every deed back before they go on."""
@@ -115,6 +117,7 @@ class Runner:
             ran=self.ran,
         )  # fmt: skip
         waiting = [case for case in cases if case.id not in self.journal.finished]
+        self.passes.expect([case for case in waiting if not self._reason_to_skip(case)])
         if not blocked:
             self._ask_ahead(context, waiting)
         records: list[Record] = []
@@ -148,7 +151,7 @@ class Runner:
         reason = blocked or self._reason_to_skip(case)
         result = Result(case.check.name, case.subject, State.SKIPPED, reason) if reason else self._judge(context, case)
         labels = {**_labels(case), **result.labels}
-        seconds = result.duration_s or round(time.monotonic() - started, 4)
+        seconds = result.duration_s or round(time.monotonic() - started + self.passes.owed(case), 4)
         test_id = result.test_id or case.check.test_id
         result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
         record = Record(case.id, case.check.stage.value, self._to_keep(result), now(), case.tags)
@@ -222,6 +225,8 @@ class Runner:
 
     def _observe(self, context: Context, case: Case, check: Check) -> dict[str, Any]:
         stored = self.options.stored
+        if stored is None and check.together:
+            return self.passes.observe(context, case)
         if stored is None or check.passive:
             return check.collect(context, case.inputs)
         path = _stored_case(stored, case)

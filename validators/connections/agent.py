@@ -99,9 +99,9 @@ class Agent:
         self.listeners[port] = Listener(self.ports[port])
         return {}
 
-    def heard(self, port: str, wait_s: float = 0.3) -> list[dict[str, Any]]:
-        """Return the packets kept since the last call, waiting `wait_s` for stragglers."""
-        return self.listeners[port].take(wait_s)
+    def heard(self, port: str, wait_s: float = 0.3, token: int | None = None) -> list[dict[str, Any]]:
+        """Return the packets kept since the last call, waiting `wait_s` for stragglers, or until one has the token."""
+        return self.listeners[port].take(wait_s, token)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the gateway's table and counters now."""

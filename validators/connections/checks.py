@@ -21,13 +21,14 @@ from validators.journal_records import result_from_dict, result_to_dict
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fabric.plan import Exposure, Plan
     from labs.client import Running
     from validators.connections.command import Testers
     from validators.connections.from_plan import Target
     from validators.connections.in_lab import Site
+    from validators.devices.hosts import Host
 
 
 class ExposureInputs(CheckInputs):
@@ -48,7 +49,7 @@ class LadderInputs(ExposureInputs):
 
     protocol: str = "udp"
     connections: Annotated[int, Field(ge=1)] = 400
-    start: Annotated[float, Field(gt=0)] = 200.0
+    start: Annotated[float, Field(gt=0)] = 400.0
     highest: Annotated[float, Field(gt=0)] = 1600.0
     wanted: Annotated[float, Field(gt=0)] | None = None
 
@@ -58,6 +59,7 @@ class _ProbeCheck(Check, abstract=True):
     passive = False
     # the tester takes addresses of servers and of the outside while it measures
     disruptive = True
+    together = True
 
     @classmethod
     def subject(cls, inputs: Any) -> str:
@@ -71,18 +73,44 @@ class _ProbeCheck(Check, abstract=True):
 
     def collect(self, context: Context, inputs: Any) -> Observations:
         """Probe between the test hosts of a site; in a lab build a tester's stand, probe, and take it down."""
+        (found,) = self.collect_all(context, [inputs])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def collect_all(self, context: Context, cases: Sequence[Any]) -> list[Observations | Exception]:
+        """Probe one after another on a site, whose test hosts are one pair; in a lab at the same time."""
         hosts = hosts_of(context)
         if hosts is not None:
-            target = targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0]
+            return [self._on_site(context, hosts, inputs) for inputs in cases]
+        lab = lab_of(context)
+        found: dict[Any, Observations | Exception] = {}
+        for inputs in cases:
+            try:
+                prepare(context, lab, inputs)
+            except NotJudgedError as error:
+                found[inputs] = error
+        # what a check is asked beside the exposure (a scale, a rate) is the same for all of one pass
+        groups: dict[Any, list[Any]] = {}
+        for inputs in cases:
+            if inputs not in found:
+                groups.setdefault(inputs.model_copy(update={"tenant": "", "exposure": ""}), []).append(inputs)
+        for group in groups.values():
+            results = self.probe(context, lab, group)
+            found |= {one: {"results": [result_to_dict(seen)]} for one, seen in zip(group, results, strict=True)}
+        return [found[inputs] for inputs in cases]
+
+    def _on_site(self, context: Context, hosts: Mapping[str, Host], inputs: Any) -> Observations | Exception:
+        target = targets(context.plan, tenant=inputs.tenant, exposure=inputs.exposure)[0]
+        try:
             with testers_of(context.plan, hosts, target) as testers:
                 return {"results": [result_to_dict(self.on_site(target, testers, inputs))]}
-        lab = lab_of(context)
-        prepare(context, lab, inputs)
-        return {"results": [result_to_dict(one) for one in self.probe(context, lab, inputs)]}
+        except (NotJudgedError, CouldNotRunError) as error:
+            return error
 
     @abstractmethod
-    def probe(self, context: Context, lab: Running, inputs: Any) -> list[Result]:
-        """Run the probe of this one exposure in a lab."""
+    def probe(self, context: Context, lab: Running, group: Sequence[Any]) -> list[Result]:
+        """Run the probe of exposures that differ in nothing else in a lab: a result each, in order."""
 
     @abstractmethod
     def on_site(self, target: Target, testers: Testers, inputs: Any) -> Result:
@@ -137,11 +165,11 @@ class NatBehaviour(_ProbeCheck):
         for exposure in _first(plan, lambda e: (e.tenant, e.mode)):
             yield ExposureInputs(tenant=exposure.tenant, exposure=exposure.name)
 
-    def probe(self, context: Context, lab: Running, inputs: ExposureInputs) -> list[Result]:
+    def probe(self, context: Context, lab: Running, group: Sequence[ExposureInputs]) -> list[Result]:
         """Ask all NAT cases."""
         from validators.connections.in_lab import run_nat
 
-        return run_nat(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure)
+        return run_nat(context.plan, lab, only=_names(group))
 
     def on_site(self, target: Target, testers: Testers, inputs: ExposureInputs) -> Result:
         """Ask all NAT cases."""
@@ -174,14 +202,14 @@ class IdleTimeouts(_ProbeCheck):
             if exposure.mode != "static":
                 yield IdleInputs(tenant=exposure.tenant, exposure=exposure.name)
 
-    def probe(self, context: Context, lab: Running, inputs: IdleInputs) -> list[Result]:
-        """Measure the truth table."""
+    def probe(self, context: Context, lab: Running, group: Sequence[IdleInputs]) -> list[Result]:
+        """Measure the truth tables in one pass."""
         from validators.connections.in_lab import run_idle
 
-        for gateway in self.touches(context.plan, inputs):
+        for gateway in dict.fromkeys(name for inputs in group for name in self.touches(context.plan, inputs)):
             command = "nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; true"
             context.undo.push(gateway, command, "load the plan's own timers")
-        return run_idle(context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, scale=inputs.scale)
+        return run_idle(context.plan, lab, only=_names(group), scale=group[0].scale)
 
     def on_site(self, target: Target, testers: Testers, inputs: IdleInputs) -> Result:
         """Measure the truth table with the gateway's own timers, for as long as the longest takes."""
@@ -222,12 +250,13 @@ class ConnectionLadder(_ProbeCheck):
             if exposure.mode == "masquerade":
                 yield LadderInputs(tenant=exposure.tenant, exposure=exposure.name)
 
-    def probe(self, context: Context, lab: Running, inputs: LadderInputs) -> list[Result]:
-        """Climb."""
+    def probe(self, context: Context, lab: Running, group: Sequence[LadderInputs]) -> list[Result]:
+        """Climb, one after another."""
         from validators.connections.in_lab import run_ladder
 
+        inputs = group[0]
         return run_ladder(
-            context.plan, lab, tenant=inputs.tenant, exposure=inputs.exposure, protocols=(inputs.protocol,),
+            context.plan, lab, only=_names(group), protocols=(inputs.protocol,),
             connections=inputs.connections, start=inputs.start, highest=inputs.highest, wanted=inputs.wanted,
         )  # fmt: skip
 
@@ -253,6 +282,10 @@ class ConnectionLadder(_ProbeCheck):
         points.sort(key=lambda point: point["x"])
         knee = found.measurements[0].value if found.measurements else None
         return {"ladder": {"points": points, "x": "connections/s", "y": "connections/s", "knee": knee}}
+
+
+def _names(group: Sequence[ExposureInputs]) -> list[tuple[str, str]]:
+    return [(inputs.tenant, inputs.exposure) for inputs in group]
 
 
 def _share(step: dict[str, Any]) -> float:
@@ -300,5 +333,7 @@ def prepare(context: Context, lab: Running, inputs: Any) -> None:
         site: Site = site_of(context.plan, lab, target)
     except CouldNotRunError as error:
         raise NotJudgedError(str(error), State.SKIPPED) from None
+    pending = {(undo.device, undo.command) for undo in context.undo.pending}
     for node, command in take_backs(site.places(), [site.block] if site.block else []):
-        context.undo.push(node, command, "remove the tester's stand")
+        if (node, command) not in pending:  # cases of one pass share a stand
+            context.undo.push(node, command, "remove the tester's stand")

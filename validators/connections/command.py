@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,8 +96,19 @@ def probe_nat(target: Target, testers: Testers) -> Result:
     return nat_judge.judge(target.subject, seen, target.exposed(), labels=target.labels)
 
 
-def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0, per_s: float = 2000.0) -> Result:
-    """Measure the idle truth table; a masquerade exposure starts inside, a port forward outside at its own ports."""
+def probe_idle(
+    target: Target,
+    testers: Testers,
+    *,
+    scale: float = 1.0,
+    per_s: float = 2000.0,
+    run: int = 1,
+    opening: AbstractContextManager[Any] | None = None,
+) -> Result:
+    """Measure the idle truth table; a masquerade exposure starts inside, a port forward outside at its own ports.
+
+    Of passes at the same time each has a `run` of its own (1 to 15), and opens its flows inside `opening`.
+    """
     declared = target.idle()
     if not declared:
         text = "a static exposure keeps no state and has no idle timeout"
@@ -108,14 +119,14 @@ def probe_idle(target: Target, testers: Testers, *, scale: float = 1.0, per_s: f
     ages = {kind: idle_judge.ages_around(rendered[kind]) for kind in KINDS if kind in declared}
     inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
     if target.exposure.mode == "masquerade":
-        spec = IdleSpec(inside, outside, ages, target.idle_ports(), per_s=per_s)
-        rows = idle_pass(testers.inside, testers.outside, spec)
+        spec = IdleSpec(inside, outside, ages, target.idle_ports(), per_s=per_s, run=run)
+        rows = idle_pass(testers.inside, testers.outside, spec, opening=opening)
     else:
         ports = {port.protocol: port.public_port for port in target.exposure.ports}
         kinds = {kind: ports[kind.split("-")[0]] for kind in ages if kind.split("-")[0] in ports}
         public = target.ends((inside, inside), (outside, outside)).public
-        spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds, per_s=per_s)
-        rows = idle_pass(testers.outside, testers.inside, spec)
+        spec = IdleSpec(outside, public, {kind: ages[kind] for kind in kinds}, kinds, per_s=per_s, run=run)
+        rows = idle_pass(testers.outside, testers.inside, spec, opening=opening)
     return idle_judge.judge(target.subject, rows, declared, rendered=rendered, labels=target.labels)
 
 

@@ -7,28 +7,31 @@ that the lab cannot show (its servers or gateways are not in the slice) is skipp
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabric.gateway import timeouts
 from fabric.problem import CouldNotRunError
 from fabric.render import gateway as render
-from validators.connections import idle_judge, lab_stand, ladder_judge, nat_judge
-from validators.connections.command import Place, Testers, probe_idle, probe_ladder, probe_nat
+from validators.connections import idle_judge, lab_stand, lab_waves, ladder_judge, nat_judge
+from validators.connections.command import probe_idle, probe_ladder, probe_nat
 from validators.connections.from_plan import Target, targets
-from validators.connections.lab_stand import INTERFACE, NEXT_HOP, OUTSIDE, Block, Stand
-from validators.connections.programs import LabHost
+from validators.connections.lab_stand import OUTSIDE, Block
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from fabric.plan import Plan, Server
     from labs.client import Running
+    from validators.connections.command import Testers
 
     Say = Callable[[str], None]
+    Only = Sequence[tuple[str, str]]
 
 # one CPU carries the whole lab: a packet takes its time
 _WAIT_S, _REST_S = 0.6, 0.005
@@ -49,6 +52,18 @@ class Site:
     gateway: str
     block: Block | None
 
+    @property
+    def label(self) -> str:
+        """The exposure's name in the gateway's rules."""
+        return f"{self.target.exposure.tenant}.{self.target.exposure.name}"
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of flows whose idle time is measured: a port forward is entered by its own protocols only."""
+        ports = {port.protocol for port in self.target.exposure.ports}
+        forward = self.target.exposure.mode == "portForward"
+        return frozenset(kind for kind in self.target.idle() if not forward or kind.partition("-")[0] in ports)
+
     def places(self) -> dict[str, list[str]]:
         """Return what the stand speaks for, by node."""
         own = [self.prefix, *([self.block.prefix] if self.block else [])]
@@ -59,33 +74,65 @@ def quiet(_text: str) -> None:
     """Say nothing."""
 
 
-def run_nat(plan: Plan, lab: Running, *, tenant: str = "", exposure: str = "", say: Say = quiet) -> list[Result]:
+def run_nat(
+    plan: Plan, lab: Running, *, tenant: str = "", exposure: str = "", only: Only = (), say: Say = quiet
+) -> list[Result]:
     """Ask all NAT cases of every exposure (or those of one tenant, one name). Raises InputError, CouldNotRunError."""
-    return _each(
-        plan, lab, (tenant, exposure), nat_judge.CHECK, say, lambda site, testers: probe_nat(site.target, testers)
-    )
+
+    def one(site: Site, testers: Testers) -> Result:
+        return probe_nat(site.target, testers)
+
+    return _each(plan, lab, _chosen(plan, tenant, exposure, only), nat_judge.CHECK, say, one)
 
 
 def run_idle(
-    plan: Plan, lab: Running, *, tenant: str = "", exposure: str = "", scale: float = 0.0, say: Say = quiet
+    plan: Plan,
+    lab: Running,
+    *,
+    tenant: str = "",
+    exposure: str = "",
+    only: Only = (),
+    scale: float = 0.0,
+    say: Say = quiet,
 ) -> list[Result]:
-    """Measure the idle truth table of every stateful exposure.
+    """Measure the idle truth table of every stateful exposure, in one pass for all whose timers can be had at once.
 
     The gateway is given timers that are `scale` times the plan's for as long as it takes (0: such that the longest is
     12 s); the result says which. Loading them, and the plan's own afterwards, keeps open flows.
     """
+    opening = threading.Lock()  # one after another, so that all together open no more flows a second than one
+
+    def own(site: Site) -> float:
+        return scale or min(1.0, _IDLE_MOST_S / max(site.target.idle().values(), default=1.0))
 
     def one(site: Site, testers: Testers) -> Result:
-        own = scale or min(1.0, _IDLE_MOST_S / max(site.target.idle().values(), default=1.0))
-        with scaled_timers(plan, lab, site.gateway, own):
-            result = probe_idle(site.target, testers, scale=own, per_s=_FLOWS_PER_S)
-            for _ in range(_PASSES - 1):
-                if result.state is State.UNKNOWN:
-                    say(f"{idle_judge.CHECK} {site.target.subject}: once more: {result.text}")
-                    result = idle_judge.decided(result, probe_idle(site.target, testers, scale=own, per_s=_FLOWS_PER_S))
+        run = lab_waves.number_of(testers) + 1
+
+        def measured() -> Result:
+            return probe_idle(site.target, testers, scale=own(site), per_s=_FLOWS_PER_S, run=run, opening=opening)
+
+        result = measured()
+        for _ in range(_PASSES - 1):
+            if result.state is State.UNKNOWN:
+                say(f"{idle_judge.CHECK} {site.target.subject}: once more: {result.text}")
+                result = idle_judge.decided(result, measured())
         return result
 
-    return _each(plan, lab, (tenant, exposure), idle_judge.CHECK, say, one, skip=_stateless)
+    @contextmanager
+    def timers(sites: list[Site]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for gateway in dict.fromkeys(site.gateway for site in sites):
+                mine = {site.label: own(site) for site in sites if site.gateway == gateway}
+                icmp = next((own(s) for s in sites if s.gateway == gateway and "icmp" in s.kinds), 1.0)
+                stack.enter_context(scaled_timers(plan, lab, gateway, mine, icmp))
+            yield
+
+    def apart(a: Site, b: Site) -> bool:
+        # a gateway has one timer for ICMP
+        return a.gateway == b.gateway and "icmp" in a.kinds and "icmp" in b.kinds and own(a) != own(b)
+
+    chosen = _chosen(plan, tenant, exposure, only)
+    return _each(plan, lab, chosen, idle_judge.CHECK, say, one, skip=_stateless, around=timers, apart=apart)
 
 
 def run_ladder(
@@ -94,6 +141,7 @@ def run_ladder(
     *,
     tenant: str = "",
     exposure: str = "",
+    only: Only = (),
     protocols: tuple[str, ...] = ("udp", "tcp"),
     connections: int = 400,
     start: float = 100.0,
@@ -117,7 +165,8 @@ def run_ladder(
                 precision=0.25,
             )
 
-        found += _each(plan, lab, (tenant, exposure), ladder_judge.CHECK, say, one, skip=_no_way_out)
+        chosen = _chosen(plan, tenant, exposure, only)
+        found += _each(plan, lab, chosen, ladder_judge.CHECK, say, one, skip=_no_way_out, on_gateway=True, at_once=1)
     return found
 
 
@@ -129,39 +178,48 @@ def _no_way_out(target: Target) -> str:
     return "a port forward lets nothing out" if target.exposure.mode == "portForward" else ""
 
 
+def _chosen(plan: Plan, tenant: str, exposure: str, only: Only) -> list[Target]:
+    """Return the targets of a tenant and name; of those only the (tenant, exposure) in `only`, in its order."""
+    found = targets(plan, tenant=tenant, exposure=exposure)
+    by_name = {(target.exposure.tenant, target.exposure.name): target for target in found}
+    return [by_name[name] for name in only] if only else found
+
+
 def _each(
     plan: Plan,
     lab: Running,
-    wanted: tuple[str, str],
+    chosen: list[Target],
     check: str,
     say: Say,
     probe: Callable[[Site, Testers], Result],
     *,
     skip: Callable[[Target], str] = lambda _target: "",
+    **how: Any,
 ) -> list[Result]:
-    tenant, exposure = wanted
-    found = []
-    for target in targets(plan, tenant=tenant, exposure=exposure):
+    """Probe exposures; `how` is as `lab_waves.measure` says."""
+    found: dict[str, Result] = {}
+    sites = []
+    for target in chosen:
         reason = skip(target)
         try:
             site = None if reason else site_of(plan, lab, target)
         except CouldNotRunError as error:
             site, reason = None, str(error)
         if site is None:
-            found.append(Result(check, target.subject, State.SKIPPED, reason, labels=target.labels))
-            continue
-        say(f"{check} {target.subject}: {site.inside} by {site.gateway} to {site.outside}")
-        with Stand(plan, lab, site.places(), [site.block] if site.block else []), _testers(lab, site) as testers:
-            testers.slow_down(_WAIT_S, _REST_S)
-            found.append(probe(site, testers))
-    return found
+            found[target.subject] = Result(check, target.subject, State.SKIPPED, reason, labels=target.labels)
+        else:
+            sites.append(site)
 
+    def one(site: Site, testers: Testers) -> Result:
+        say(f"{check} {site.target.subject}: {site.inside} by {site.gateway} to {site.outside}")
+        testers.slow_down(_WAIT_S, _REST_S)
+        try:
+            return probe(site, testers)
+        except CouldNotRunError as error:  # of one exposure, which is nothing to the others
+            return Result(check, site.target.subject, State.ERROR, str(error), labels=site.target.labels)
 
-def _testers(lab: Running, site: Site) -> Testers:
-    far = (str(OUTSIDE[10]), str(OUTSIDE[11]))
-    inside = Place(LabHost(lab, site.inside), INTERFACE, NEXT_HOP, site.prefix, site.hosts)
-    outside = Place(LabHost(lab, site.outside), INTERFACE, NEXT_HOP, str(OUTSIDE), far)
-    return Testers(inside, outside, LabHost(lab, site.gateway))
+    found |= {site.target.subject: result for site, result in lab_waves.measure(plan, lab, sites, one, **how)}
+    return [found[target.subject] for target in chosen]
 
 
 def site_of(plan: Plan, lab: Running, target: Target) -> Site:
@@ -198,25 +256,37 @@ def _owner(plan: Plan, lab: Running, target: Target, wanted: Callable[[str], boo
 
 
 @contextmanager
-def scaled_timers(plan: Plan, lab: Running, gateway: str, scale: float) -> Iterator[None]:
-    """Give a gateway of the lab timers at a scale while the block runs, then the plan's own again."""
+def scaled_timers(
+    plan: Plan, lab: Running, gateway: str, scale: float | Mapping[str, float], icmp: float = 1.0
+) -> Iterator[None]:
+    """Give a gateway of the lab timers at a scale while the block runs, then the plan's own again.
+
+    A scale for all exposures is one for ICMP too; else `scale` has one each (`tenant.exposure`), and `icmp` its own.
+    """
     text = render.render(plan, gateway)["nftables.conf"]
+    given = text
+    for label, one in scale.items() if isinstance(scale, Mapping) else [("", scale)]:
+        given = shortened(given, one, label)
+    icmp_s = timeouts.scaled(timeouts.ICMP_S, icmp if isinstance(scale, Mapping) else scale)
+    changed = given != text or icmp_s != timeouts.ICMP_S
     try:
-        if scale != 1:
-            _load(lab, gateway, shortened(text, scale), timeouts.scaled(timeouts.ICMP_S, scale))
+        if changed:
+            _load(lab, gateway, given, icmp_s)
         yield
     finally:
-        if scale != 1:
+        if changed:
             _load(lab, gateway, text, timeouts.ICMP_S)
 
 
-def shortened(text: str, scale: float) -> str:
-    """Return a gateway's nftables.conf with every connection timer at a scale."""
+def shortened(text: str, scale: float, label: str = "") -> str:
+    """Return a gateway's nftables.conf with the connection timers of an exposure, or of all, at a scale."""
 
     def policy(found: re.Match[str]) -> str:
-        return re.sub(r"(?<=: )\d+", lambda number: str(timeouts.scaled(int(number[0]), scale)), found[0])
+        numbers = re.sub(r"(?<=: )\d+", lambda number: str(timeouts.scaled(int(number[0]), scale)), found[2])
+        return f"{found[1]}{numbers}"
 
-    return re.sub(r"policy = \{[^}]*\}", policy, text)
+    which = re.escape(label) if label else r"\S+"
+    return re.sub(rf"(ct timeout \w+\.{which} \{{[^}}]*policy = )(\{{[^}}]*\}})", policy, text)
 
 
 def _load(lab: Running, gateway: str, text: str, icmp_s: int) -> None:

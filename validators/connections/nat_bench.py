@@ -7,7 +7,6 @@ matched by what it says and never by what its address ought to be.
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +36,9 @@ class Side:
         """Send packets in order."""
         self.agent.call("send", port=self.port, packets=list(packets))
 
-    def hear(self, wait_s: float) -> list[Packet]:
-        """Return what has arrived since the last call."""
-        new: list[Packet] = self.agent.call("heard", port=self.port, wait_s=wait_s)
+    def hear(self, wait_s: float, token: int | None = None) -> list[Packet]:
+        """Return what has arrived since the last call, after waiting, or as soon as one has the token."""
+        new: list[Packet] = self.agent.call("heard", port=self.port, wait_s=wait_s, token=token)
         self.heard += new
         return new
 
@@ -61,11 +60,8 @@ class Bench:
         token = next(_tokens)
         far = self.outside if sender is self.inside else self.inside
         sender.send({"token": token, **fields})
-        arrived: list[Packet] = []
-        found, until = None, time.monotonic() + self.wait_s
-        while found is None and time.monotonic() < until:
-            arrived += far.hear(0.01)
-            found = next((item for item in arrived if item.get("token") == token), None)
+        arrived = far.hear(self.wait_s, token)
+        found = next((item for item in arrived if item.get("token") == token), None)
         rest = sender.hear(0.0)
         return found, [item for item in (*arrived, *rest) if item is not found]
 

@@ -161,6 +161,7 @@ class Listener:
         """Listen from now on."""
         self._socket = port.listener()
         self._kept: deque[dict[str, Any]] = deque(maxlen=100_000)
+        self._changed = threading.Condition()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="listener", daemon=True)
         self._thread.start()
@@ -170,12 +171,20 @@ class Listener:
             if not select.select([self._socket], [], [], 0.05)[0]:
                 continue
             raw = self._socket.recv(65535)
-            self._kept.append({**dissected(raw[14:]), "at_ns": time.time_ns()})
+            with self._changed:
+                self._kept.append({**dissected(raw[14:]), "at_ns": time.time_ns()})
+                self._changed.notify_all()
 
-    def take(self, wait_s: float) -> list[dict[str, Any]]:
-        """Return what was heard since the last call, after waiting `wait_s`."""
-        time.sleep(wait_s)
-        return [self._kept.popleft() for _ in range(len(self._kept))]
+    def take(self, wait_s: float, token: int | None = None) -> list[dict[str, Any]]:
+        """Return what was heard since the last call, after waiting `wait_s`, or until a packet has this token."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: token is not None and any(p.get("token") == token for p in self._kept), wait_s
+            )
+            return [self._kept.popleft() for _ in range(len(self._kept))]
+
+    def _has(self, token: int) -> bool:
+        return any(packet.get("token") == token for packet in self._kept)
 
     def close(self) -> None:
         """Stop listening."""

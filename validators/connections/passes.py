@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from validators.failover.observed import observed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from validators.connections.controller import AgentProcess
     from validators.connections.idle import IdleSpec
@@ -23,13 +25,24 @@ if TYPE_CHECKING:
 _OPEN_S = 5.0
 
 
-def idle_pass(initiator: AgentProcess, responder: AgentProcess, spec: IdleSpec, *, port: str = "p") -> list[IdleRow]:
-    """Run one idle pass and return its rows; it takes as long as the oldest flow and a little more."""
+def idle_pass(
+    initiator: AgentProcess,
+    responder: AgentProcess,
+    spec: IdleSpec,
+    *,
+    port: str = "p",
+    opening: AbstractContextManager[Any] | None = None,
+) -> list[IdleRow]:
+    """Run one idle pass and return its rows; it takes as long as the oldest flow and a little more.
+
+    Flows are opened inside `opening`, if there is one: passes at the same time take turns there.
+    """
     for agent, kind in ((responder, "idle-responder"), (initiator, "idle-initiator")):
         agent.call("role", name="idle", port=port, kind=kind, spec=asdict(spec))
     longest = max(age for ages in spec.ages.values() for age in ages)
-    deadline = time.monotonic() + spec.count / spec.per_s + spec.stream_s + longest + 10
-    initiator.call("role_do", name="idle", what="start", timeout_s=60 + spec.count / spec.per_s)
+    with opening or nullcontext():
+        deadline = time.monotonic() + spec.count / spec.per_s + spec.stream_s + longest + 10
+        initiator.call("role_do", name="idle", what="start", timeout_s=60 + spec.count / spec.per_s)
     while responder.call("role_do", name="idle", what="remaining")["waiting"]:
         if time.monotonic() > deadline:
             raise CouldNotRunError("the idle pass did not end in time: the responder's host is too slow")

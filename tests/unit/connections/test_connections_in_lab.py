@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, ip_interface
 
@@ -13,9 +14,10 @@ from fabric.problem import CouldNotRunError, InputError
 from fabric.render import gateway
 from labs import model
 from labs import slice as slicing
-from validators.connections import idle_judge, in_lab, lab_stand
-from validators.connections.from_plan import targets
+from validators.connections import idle_judge, in_lab, lab_stand, lab_waves
+from validators.connections.from_plan import Target, targets
 from validators.connections.idle_judge import IdleRow
+from validators.connections.lab_waves import waves
 from validators.failover.drain_in_lab import _Drain
 from validators.failover.flows import FlowsSpec
 from validators.failover.lanes import Lane, lay
@@ -100,6 +102,69 @@ def test_only_timers_are_shortened(plan: Plan) -> None:
     timers = re.compile(r"policy = \{[^}]*\}")
     assert timers.sub("", text) == timers.sub("", short)
     assert in_lab.shortened(text, 1) == text
+
+
+def test_the_timers_of_one_exposure_are_shortened_and_no_others(plan: Plan) -> None:
+    text = gateway.render(plan, "gw-01")["nftables.conf"]
+    short = in_lab.shortened(text, 0.02, "acme.forward")
+    timers = re.compile(r"ct timeout (\S+) \{[^}]*policy = (\{[^}]*\})")
+    before, after = dict(timers.findall(text)), dict(timers.findall(short))
+    assert {name for name in before if before[name] != after[name]} == {"tcp.acme.forward", "udp.acme.forward"}
+    assert "established : 12," in after["tcp.acme.forward"]
+
+
+def test_exposures_are_measured_at_once_where_none_gets_in_the_way_of_another(plan: Plan, lab: FakeLab) -> None:
+    sites = [in_lab.site_of(plan, lab, target) for target in targets(plan)]
+    together = [[site.label for site in wave] for wave in waves(sites)]
+    # forward-2's neighbour is a host of the block that masquerade has at another server
+    everybody = ["acme.masquerade", "acme.forward", "acme.static", "globex.masquerade", "globex.forward"]
+    assert together == [everybody, ["acme.forward-2"]]
+    assert len(waves([*sites, *sites])) == 4
+    assert len(waves(sites, lambda a, b: a.gateway == b.gateway)) == 4
+
+
+def test_the_kinds_of_flows_that_enter_an_exposure(plan: Plan, lab: FakeLab) -> None:
+    assert "icmp" in _site(plan, lab, "masquerade").kinds
+    assert {kind.split("-")[0] for kind in _site(plan, lab, "forward").kinds} == {"tcp", "udp"}
+    assert {kind.split("-")[0] for kind in _site(plan, lab, "forward-2").kinds} == {"tcp"}
+    assert not _site(plan, lab, "static").kinds
+
+
+def test_what_one_exposure_cannot_do_is_nothing_to_the_others(
+    plan: Plan, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every tester is a tester of its own, with a block outside of its own; an error is that exposure's."""
+
+    class Testers:
+        def __init__(self, inside: object, outside: object, gateway: object) -> None:
+            self.places, self.gateway = {"inside": inside, "outside": outside}, gateway
+            seen.append(self)
+
+        def slow_down(self, *_: float) -> None:
+            pass
+
+        __enter__, __exit__ = (lambda self: self), (lambda *_: None)
+
+    def probe(target: Target, testers: Testers) -> Result:
+        if target.exposure.name == "forward":
+            raise CouldNotRunError("its agent is silent")
+        return Result("x", target.subject, State.PASS, "")
+
+    seen: list[Testers] = []
+    monkeypatch.setattr(lab_waves, "Stand", lambda *_: nullcontext())
+    monkeypatch.setattr(lab_waves, "Testers", Testers)
+    monkeypatch.setattr(in_lab, "probe_nat", probe)
+    names = [("globex", "forward"), ("acme", "static"), ("acme", "masquerade")]
+    results = in_lab.run_nat(plan, lab, only=names)  # type: ignore[arg-type]
+    assert [(r.subject, r.state) for r in results] == [
+        ("tenant globex forward", State.ERROR),
+        ("tenant acme static", State.PASS),
+        ("tenant acme masquerade", State.PASS),
+    ]
+    assert [str(t.places["outside"].network) for t in seen] == ["198.18.0.0/28", "198.18.0.16/28", "198.18.0.32/28"]
+    assert [lab_waves.number_of(t) for t in seen] == [0, 1, 2]  # type: ignore[arg-type]
+    # only a static pair's promise, no state, is looked for on the gateway
+    assert [t.gateway is not None for t in seen] == [False, True, False]
 
 
 def test_a_scaled_timer_is_whole_and_long_enough_to_set_up_a_flow() -> None:
