@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 _INFO_KINDS: dict[str, type] = {
-    "seed": int, "versions": dict, "options": dict, "cases": dict, "dropped": dict, "edited": dict,
+    "seed": int, "versions": dict, "options": dict, "cases": dict, "dropped": dict, "edited": dict, "unproven": list,
 }  # fmt: skip
 
 
@@ -25,8 +25,9 @@ class RunInfo:
     `plan` and `catalog` are SHA-256 digests; times are UTC in ISO 8601; `versions` names our own and the tools' and
     devices' versions; `options` are the limits and choices (seed, trials, duration, what was selected); `cases` is how
     many cases each stage has; `ports` are `virtual` (of a lab) or `real`. `dropped` are cases of the plan that an
-    edited catalog does not have, `edited` those that it asks with other inputs: subjects by check. `finished` is empty
-    until the run has ended in order: one that was killed never has it.
+    edited catalog does not have, `edited` those that it asks with other inputs: subjects by check. `unproven` are
+    devices asked through a shell that we know from documents only. `finished` is empty until the run has ended in
+    order: one that was killed never has it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class RunInfo:
     ports: str = ""
     dropped: dict[str, list[str]] = field(default_factory=dict)
     edited: dict[str, list[str]] = field(default_factory=dict)
+    unproven: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""

@@ -171,6 +171,7 @@ def _run(
         versions={"kvfabric": __version__, "python": platform.python_version()},
         cases=dict(Counter(case.check.stage.value for case in cases)),
         ports="real" if devices.physical else "virtual", dropped=dropped, edited=edited,
+        unproven=list(devices.unproven),
     )  # fmt: skip
     journal = (Journal.resume if wanted.resume else Journal.start)(folder, info)
     write_json(folder / TOPOLOGY, topology_of(wanted.plan))

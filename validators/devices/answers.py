@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 _UNASKED = "not asked: "
@@ -56,12 +56,14 @@ class Devices(Protocol):
     """An engine: the devices of a site, live, in a lab, or as files.
 
     `physical` is False where ports are virtual, so that nobody measures the optics of a virtual port. `rounds` is how
-    many samples in a row can be had of a question: None when live, which is without limit.
+    many samples in a row can be had of a question: None when live, which is without limit. `unproven` are the devices
+    that are asked in a dialect which was never seen on a device.
     """
 
     name: str
     physical: bool
     rounds: int | None
+    unproven: Sequence[str]
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Answer all questions, devices in parallel; every ask has an entry in what is returned."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 from types import MappingProxyType
 
 SONIC, SONIC_CLI, LINUX = "sonic", "sonic-cli", "linux"
+# written from documents, and never seen on a device: reports name what was asked with it
+UNPROVEN = frozenset({SONIC_CLI})
 
 # daemons whose JSON the control-plane checks read; the shell differs only in rights
 _FRR = {

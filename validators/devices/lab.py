@@ -12,7 +12,7 @@ from validators.devices.dialects import LINUX, command_for
 from validators.devices.frr_batch import command_of, is_frr, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from labs.client import Running
 
@@ -26,6 +26,7 @@ class LabDevices:
 
     physical = False
     rounds: int | None = None
+    unproven: Sequence[str] = ()
 
     def __init__(self, running: Running, name: str = "lab", *, owned: bool = False) -> None:
         self.running, self.name, self.owned = running, name, owned

@@ -13,10 +13,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from validators.devices.answers import Answer, Ask, unasked
-from validators.devices.dialects import SONIC_CLI, command_for
+from validators.devices.dialects import SONIC_CLI, UNPROVEN, command_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from validators.devices.hosts import Host
 
@@ -34,6 +34,7 @@ class SshDevices:
 
     def __init__(self, hosts: dict[str, Host], timeout_s: float = 30.0) -> None:
         self.hosts, self.timeout_s = hosts, timeout_s
+        self.unproven: Sequence[str] = tuple(name for name, host in hosts.items() if host.dialect in UNPROVEN)
         self._sessions: dict[str, Any] = {}
         self._nornir: Any = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import InputError, Problem
@@ -17,7 +17,7 @@ from validators.devices.answers import Answer, Ask
 from validators.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from validators.devices.answers import Devices
@@ -48,7 +48,11 @@ class StoredDevices:
             raise InputError(
                 [Problem("snapshot.missing", str(folder), "there are no stored answers here", fix, str(folder))]
             )
-        self.physical = _was_physical(self.root.parent / ENGINE)
+        facts = _engine(self.root.parent / ENGINE)
+        # answers that people put together themselves come from real devices unless the folder says otherwise
+        self.physical = bool(facts.get("physical", True))
+        said = facts.get("unproven", [])
+        self.unproven: Sequence[str] = [str(name) for name in said] if isinstance(said, list) else []
         samples = [int(m[1]) for path in self.root.glob("*/*.txt") if (m := re.search(r"\.(\d+)\.txt$", path.name))]
         self.rounds: int | None = max(samples, default=1)
 
@@ -80,8 +84,10 @@ class Recorder:
     def __init__(self, inner: Devices, folder: Path, redactor: Redactor) -> None:
         self.inner, self.root, self.redactor = inner, folder / DEVICES, redactor
         self.name, self.physical, self.rounds = inner.name, inner.physical, inner.rounds
+        self.unproven = inner.unproven
         folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / ENGINE, json.dumps({"engine": inner.name, "physical": inner.physical}))
+        facts = {"engine": inner.name, "physical": inner.physical, "unproven": list(inner.unproven)}
+        replace_file(folder / ENGINE, json.dumps(facts))
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask, write, return."""
@@ -118,9 +124,10 @@ def _site_of(folder: Path) -> str:
     return ""
 
 
-def _was_physical(path: Path) -> bool:
-    """Answers that people put together themselves come from real devices unless the folder says otherwise."""
+def _engine(path: Path) -> dict[str, Any]:
+    """What is written of the engine that asked; nothing where nobody wrote it."""
     try:
-        return bool(json.loads(path.read_text())["physical"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return True
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) else {}

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 OF_A_LAB = "of a lab: its ports are virtual, and figures of bandwidth and time say something about its CPU only"
 
+OF_DOCUMENTS = (
+    "in part of answers of the shell sonic-cli (platform dell_sonic), whose commands and outputs are taken from "
+    "documents and were never seen on a device: look twice at the results of such devices"
+)
+_NAMED = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -65,8 +71,13 @@ class Run:
 
     @property
     def note(self) -> str:
-        """What every reader must know of a run: that it is of a lab. Empty for real devices."""
-        return OF_A_LAB if self.info.ports == "virtual" else ""
+        """What every reader must know of a run: that it is of a lab, or whose answers are read as nobody has seen them
+        yet. Empty where there is nothing of the kind."""
+        if self.info.ports == "virtual":
+            return OF_A_LAB
+        names = self.info.unproven
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return f"{OF_DOCUMENTS} ({', '.join(names[:_NAMED])}{more})" if names else ""
 
     @property
     def headline(self) -> str:

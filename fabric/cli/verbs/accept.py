@@ -124,6 +124,7 @@ def _accept(wanted: object, style: str, verbose: bool) -> int:
             {
                 "verdict": run.verdict,
                 "without": run.without,
+                "note": run.note,
                 "counts": run.counts,
                 "folder": str(folder),
                 "report": str(files["html"]),
@@ -131,6 +132,7 @@ def _accept(wanted: object, style: str, verbose: bool) -> int:
         )
     else:
         counts = ", ".join(f"{n} {state}" for state, n in run.counts.items() if n)
-        click.echo(f"{run.headline}\ncases: {counts}\nreport: {files['html']}")
+        note = f"this run is {run.note}\n" if run.note else ""
+        click.echo(f"{run.headline}\ncases: {counts}\n{note}report: {files['html']}")
     by_state = {State.PASS: EXIT_PASS, State.FAIL: EXIT_FAILED, State.SKIPPED: EXIT_NOTHING_RAN}
     return by_state.get(run.state, EXIT_COULD_NOT_RUN)

@@ -58,6 +58,7 @@ class SimulatedSite:
     name = "simulated"
     physical = False
     rounds = None
+    unproven = ()
 
     def __init__(self, plan, broken=None, physical=False):
         self.plan, self.broken, self.physical = plan, broken or {}, physical

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from fabric.plan import Plan
 from tests.unit.accept import sonic_cli as said
 from validators.cabling.lldp import Neighbour, parse_lldp
 from validators.cabling.port_state import PortState, parse_speeds
+from validators.catalog import Selection
 from validators.check import judged
 from validators.control_plane.check_sessions import BgpSessions
 from validators.control_plane.expected import sessions
@@ -23,6 +25,7 @@ from validators.drift.checks import ConfigDrift
 from validators.optics.parse import parse_light
 from validators.preflight.checks import DeviceAnswers
 from validators.results import State
+from validators.runner_acceptance import Acceptance, accept
 
 pytestmark = pytest.mark.unit
 BGP = f"# show bgp ipv4 unicast summary\n{said.BGP_IPV4}\n# show bgp l2vpn evpn summary\n{said.BGP_EVPN}"
@@ -131,3 +134,22 @@ def test_a_device_answers_with_its_version(plan: Plan) -> None:
 def test_sonic_cli_is_asked_a_part_of_what_a_shell_is() -> None:
     assert set(DIALECTS[SONIC_CLI]) == {"version", "lldp", "port-speeds", "bgp", "pfc", "optics"}
     assert set(DIALECTS[SONIC_CLI]) < set(DIALECTS[SONIC])
+
+
+def test_a_report_says_which_devices_were_asked_in_a_shell_that_nobody_has_seen_on_a_device(
+    plan: Plan, tmp_path: Path
+) -> None:
+    """Live over SSH, and offline from what that run stored; a hosts file without the shell has no such note."""
+    names = list(plan.switches)[:2]
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text(
+        "".join(f"{n}: {{hostname: 127.0.0.1, port: 1, username: x, platform: dell_sonic}}\n" for n in names)
+    )
+    chosen = Selection(checks=("device-answers",))
+    run, folder, files = accept(Acceptance(plan, tmp_path, name="r", hosts=hosts, selection=chosen))
+    for text in (run.note, files["html"].read_text(), files["junit"].read_text(), files["markdown"].read_text()):
+        assert f"never seen on a device: look twice at the results of such devices ({', '.join(names)})" in text
+    again, _, _ = accept(Acceptance(plan, tmp_path, name="again", stored=folder, selection=chosen))
+    assert again.note == run.note
+    hosts.write_text(hosts.read_text().replace("dell_sonic", "linux"))
+    assert not accept(Acceptance(plan, tmp_path, name="linux", hosts=hosts, selection=chosen))[0].note
