@@ -15,7 +15,7 @@ from validators.devices.answers import Answer, Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from fabric.plan import Plan
     from validators.check import CheckInputs
@@ -49,6 +49,7 @@ class SessionFlaps(Check):
     stage = Stage.STABILITY
     Inputs = SessionFlapInputs
     settles = False
+    together = True
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -61,27 +62,41 @@ class SessionFlaps(Check):
         return [Ask(inputs.device, question) for question in (_BGP, _BFD)]
 
     def collect(self, context: Context, inputs: SessionFlapInputs) -> Observations:
-        """Ask again, when it has been long enough; say what ran how long ago. Of a run's files take both looks."""
-        asks = self.asks_at_start(context.plan, inputs)
+        """Ask one router again."""
+        (found,) = self.collect_all(context, [inputs])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def collect_all(self, context: Context, cases: Sequence[SessionFlapInputs]) -> list[Observations | Exception]:
+        """Ask all routers again at once, when it has been long enough; say what ran how long ago.
+
+        Of a run's files both looks are taken.
+        """
+        asks = {inputs.device: self.asks_at_start(context.plan, inputs) for inputs in cases}
         if context.devices.rounds is None:
-            time.sleep(max(0.0, inputs.least_s - (time.monotonic() - context.begun_at)))
-        before = {ask: context.begun[ask] for ask in asks if ask in context.begun} or context.gather(asks, fresh=True)
-        after = context.gather(asks, fresh=True, sample=1)
-        # BFD counts its packets too: no two looks are the same
-        if not context.begun and before == after:
-            message = "the stored answers are not two looks, and a flap shows between two: it must run live"
-            raise NotJudgedError(message, State.SKIPPED)
+            longest = max(inputs.least_s for inputs in cases)
+            time.sleep(max(0.0, longest - (time.monotonic() - context.begun_at)))
+        every = [ask for mine in asks.values() for ask in mine]
+        before = context.begun or context.gather(every, fresh=True)
+        after = context.gather(every, fresh=True, sample=1)
         now = time.monotonic()
-        return {
-            "before": _by_device(before),
-            "after": _by_device(after),
+        ran = [(text, start, end) for text, start, end in context.ran if not text.startswith(self.name)]
+        watched = {
             "seconds": round(now - context.begun_at, 1) if context.begun else None,
-            "ran": [
-                [text, round(now - start, 1), round(now - end, 1)]
-                for text, start, end in context.ran
-                if not text.startswith(self.name)
-            ],
+            "ran": [[text, round(now - start, 1), round(now - end, 1)] for text, start, end in ran],
         }
+        return [self._looks(asks[one.device], before, after, watched) for one in cases]
+
+    def _looks(
+        self, asks: list[Ask], before: dict[Ask, Answer], after: dict[Ask, Answer], watched: dict[str, Any]
+    ) -> Observations | Exception:
+        pairs = [(before[ask], after[ask]) for ask in asks]
+        # BFD counts its packets too: no two looks are the same
+        if watched["seconds"] is None and all(first == second for first, second in pairs):
+            message = "the stored answers are not two looks, and a flap shows between two: it must run live"
+            return NotJudgedError(message, State.SKIPPED)
+        return {"before": _by_device(asks, before), "after": _by_device(asks, after), **watched}
 
     def judge(self, plan: Plan, inputs: SessionFlapInputs, observations: Observations) -> Result:
         """Compare the counters of each session; what ran when it came back is named."""
@@ -162,8 +177,8 @@ def _back(peer: dict[str, Any], ran: list[tuple[str, float, float]]) -> str:
     return f"; BGP is up since {ago:.0f} s before the end" + (f", when {during} ran" if during else "")
 
 
-def _by_device(answers: dict[Ask, Answer]) -> Observations:
+def _by_device(asks: list[Ask], answers: dict[Ask, Answer]) -> Observations:
     found: Observations = {}
-    for ask, answer in answers.items():
-        found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
+    for ask in asks:
+        found.setdefault(ask.device, {})[ask.question] = answers[ask].to_dict()
     return found
