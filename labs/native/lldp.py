@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 from labs.native import bringup, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from labs.model import End, Lab, Node
+    from labs.model import Lab, Node
 
 _PAUSE_S = 0.3
 # a daemon that is stopped (a paused container) leaves lldpcli waiting
@@ -48,42 +46,36 @@ def _first(values: Any) -> str:
     return str(values[0].get("value", "")) if values else ""
 
 
-def _unseen(lab: Lab, seen: dict[str, dict[str, tuple[str, str]]]) -> Iterator[tuple[End, End, tuple[str, str]]]:
-    """Yield each end (of the nodes asked) that does not see the far one, the far one, and whom it sees instead."""
-    for link in lab.links:
-        for here, far in ((link.a, link.b), (link.b, link.a)):
-            neighbour = seen.get(here.node, {}).get(here.interface, ("", ""))
-            if here.node in seen and neighbour != (far.node, far.interface):
-                yield here, far, neighbour
+def neighbours(node: str) -> dict[str, tuple[str, str]]:
+    """Ask the lldpd of a node whom it sees."""
+    return parse(nodes.run_in(node, ["lldpcli", "-f", "json0", "show", "neighbors"], timeout=_ANSWER_S).stdout)
 
 
 def missing(lab: Lab, seen: dict[str, dict[str, tuple[str, str]]]) -> list[str]:
     """Return, in words, the cables of the lab that one of their ends (among the nodes asked) does not see."""
     found = []
-    for here, far, (device, port) in _unseen(lab, seen):
-        sees = f"sees {device} {port}" if device else "sees nobody"
-        found.append(f"{here.node}: LLDP on {here.interface} {sees}, not {far.node} {far.interface}")
+    for link in lab.links:
+        for here, far in ((link.a, link.b), (link.b, link.a)):
+            if here.node not in seen:
+                continue
+            device, port = seen[here.node].get(here.interface, ("", ""))
+            if (device, port) != (far.node, far.interface):
+                sees = f"sees {device} {port}" if device else "sees nobody"
+                found.append(f"{here.node}: LLDP on {here.interface} {sees}, not {far.node} {far.interface}")
     return found
 
 
 def observe(lab: Lab, names: list[str] | None = None) -> dict[str, dict[str, tuple[str, str]]]:
-    """Ask the lldpd of all nodes that have a cable (or of those named) whom it sees."""
+    """Ask all nodes that have a cable (or those named)."""
     cabled = {end.node for link in lab.links for end in link.ends()}
-    asked = [name for name in (names or [node.name for node in lab.nodes]) if name in cabled]
-    said = nodes.run_in_each(asked, ["lldpcli", "-f", "json0", "show", "neighbors"], timeout=_ANSWER_S)
-    return {name: parse(text) for name, text in said.items()}
+    return {name: neighbours(name) for name in (names or [node.name for node in lab.nodes]) if name in cabled}
 
 
 def wait(lab: Lab, timeout_s: float) -> tuple[float, list[str]]:
-    """Ask until every cable is seen from both ends; returns seconds and what was missing at the end.
-
-    A daemon whose ports got their light after it had started speaks first when it next looks: who is not seen is told
-    to speak now.
-    """
+    """Ask until every cable is seen from both ends; returns seconds and what was missing at the end."""
     started = time.monotonic()
     seen = observe(lab)
-    while (unseen := list(_unseen(lab, seen))) and time.monotonic() - started < timeout_s:
-        nodes.run_in_each(sorted({far.node for _, far, _ in unseen}), ["lldpcli", "update"], timeout=_ANSWER_S)
+    while (lacks := missing(lab, seen)) and time.monotonic() - started < timeout_s:
         time.sleep(_PAUSE_S)
-        seen |= observe(lab, sorted({here.node for here, _, _ in unseen}))
-    return time.monotonic() - started, missing(lab, seen)
+        seen |= observe(lab, sorted({text.partition(":")[0] for text in lacks}))
+    return time.monotonic() - started, lacks
