@@ -29,7 +29,8 @@ class Node:
     """One device of the lab.
 
     `files` is the folder of its rendered files, relative to the lab's `nodes` folder. `dark` are interfaces that the
-    device has but whose far end is not in this lab: they exist without carrier. `rdma` are the interfaces that get a
+    device has but whose far end is not in this lab: they exist without carrier, and `absent` are the addresses of BGP
+    neighbours out there. `rdma` are the interfaces that get a
     Soft-RoCE device. `tenants` are those it belongs to (servers) or serves.
     """
 
@@ -37,6 +38,7 @@ class Node:
     kind: str
     files: str = ""
     dark: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     rdma: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
 

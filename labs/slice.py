@@ -165,7 +165,10 @@ def _link(plan: Plan, link: Link) -> model.Link:
 
 def _node(plan: Plan, device: str, inside: frozenset[str]) -> model.Node:
     links = plan.links_of.get(device, ())
-    dark = tuple(dict.fromkeys(k.end(device).interface for k in links if k.id not in inside))
+    outside = [k for k in links if k.id not in inside]
+    dark = tuple(dict.fromkeys(k.end(device).interface for k in outside))
+    far = [k.far(device).address for k in outside if k.kind != SERVER_LINK]
+    absent = tuple(dict.fromkeys(str(ip_interface(address).ip) for address in far if address))
     rdma: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     if device in plan.servers:
@@ -175,7 +178,7 @@ def _node(plan: Plan, device: str, inside: frozenset[str]) -> model.Node:
         tenants = tuple(dict.fromkeys(p.tenant for p in ports if p.tenant))
     elif device in plan.gateways:
         tenants = plan.gateways[device].tenants
-    return model.Node(device, plan.kind_of[device], device, dark, rdma, tenants)
+    return model.Node(device, plan.kind_of[device], device, dark, absent, rdma, tenants)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def router(seen: Observation, node: Node, lab: Lab) -> dict[str, Any]:
     expected = {vni: far for vtep in lab.expect.vteps if vtep.node == seen.node for vni, far in vtep.remotes.items()}
     known = {vni: sorted(seen.rmac_vteps(vni)) for vni in expected}
     peers = list(converge.bfd_peers(seen.said.get("bfd", [])))
-    dark = set(node.dark)
+    dark = {*node.dark, *node.absent}
     vrfs = seen.said.get("vni", {}).get("vrfs", [])
     return {
         "node": seen.node,
@@ -90,7 +90,7 @@ def router(seen: Observation, node: Node, lab: Lab) -> dict[str, Any]:
 
 
 def _tally(up: dict[str, bool], dark: Collection[str] = ()) -> dict[str, Any]:
-    lit = {name: well for name, well in up.items() if well or name not in dark}
+    lit = {name: well for name, well in up.items() if well or name.rpartition(" ")[2] not in dark}
     down = sorted(name for name, well in lit.items() if not well)
     return {"up": sum(lit.values()), "all": len(lit), "down": down, "dark": len(up) - len(lit)}
 

@@ -30,8 +30,21 @@ def test_a_slice_keeps_names_and_darkens_the_rest(plan):
     lab = slicing.make(plan, "lab", slicing.parse_counts("spines=1,servers=1"))
     assert [n.name for n in lab.nodes if n.kind == "spine"] == ["spine-01"]
     assert "Ethernet264" in lab.node("leaf-01").dark
+    # a neighbour on an interface has no address; the servers that are left out are nobody's neighbours
+    assert lab.node("leaf-01").absent == ()
     with pytest.raises(InputError):
         slicing.parse_counts("racks=2,leaves=x")
+
+
+def test_neighbours_with_addresses_that_a_slice_leaves_out_are_known(plan):
+    lab = slicing.make(plan, "lab", slicing.parse_counts("gateways=0"))
+    leaf = lab.node("leaf-01")
+    links = [k for k in plan.links_of["leaf-01"] if k.far("leaf-01").device in plan.gateways]
+    assert leaf.absent == tuple(str(k.far("leaf-01").address).partition("/")[0] for k in links) != ()
+    assert {k.end("leaf-01").interface for k in links} <= set(leaf.dark)
+    near = slicing.make(plan, "lab", slicing.parse_counts("leaves=1"))
+    assert len(near.node("gw-01").absent) == 1
+    assert slicing.make(plan, "lab").node("leaf-01").absent == ()
 
 
 def test_faults_of_a_lab_are_found():

@@ -56,6 +56,18 @@ def test_a_neighbour_that_is_not_in_the_slice_is_not_down():
     assert "not counted: 1 sessions on ports whose far end is not in this slice" in text
 
 
+def test_a_neighbour_with_an_address_that_is_not_in_the_slice_is_not_down_either():
+    peers = {"172.30.20.1": {"state": "Active"}, "172.30.20.3": {"state": "Active"}}
+    bfd = [{"peer": "172.30.20.1", "vrf": "default", "status": "down"}]
+    said = {"bgp": {"default": {"ipv4Unicast": {"peers": peers}}}, "bfd": bfd}
+    row = status.router(converge.Observation("leaf-01", said), replace(LEAF, absent=("172.30.20.1",)), LAB)
+    assert row["bgp"] == {"up": 0, "all": 1, "down": ["172.30.20.3"], "dark": 1}
+    assert row["bfd"] == {"up": 0, "all": 0, "down": [], "dark": 1}
+    edge = {"bgp": {"Vrf-edge": {"ipv4Unicast": {"peers": {"172.30.16.0": {"state": "Idle"}}}}}}
+    row = status.router(converge.Observation("leaf-01", edge), replace(LEAF, absent=("172.30.16.0",)), LAB)
+    assert row["bgp"]["dark"] == 1
+
+
 def test_a_router_shows_what_is_down():
     row = status.router(SEEN, LEAF, LAB)
     assert row["bgp"] == {"up": 1, "all": 2, "down": ["Ethernet8"], "dark": 0}
