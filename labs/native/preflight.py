@@ -1,10 +1,22 @@
-"""What this host's kernel can do for a lab, found by doing it in a namespace that is thrown away."""
+"""What this host's kernel can do for a lab, found by doing it in namespaces that are thrown away.
+
+It is tried with the programs of the lab's own Debian root, which the lab will use: what the host has installed says
+nothing about its kernel.
+"""
 
 from __future__ import annotations
 
 import functools
 import subprocess
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabric.problem import CouldNotRunError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TRIAL_S = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +29,24 @@ class Feature:
     needed: bool = True
 
 
+def _nft(commands: str) -> str:
+    return f"nft 'add table ip t; add chain ip t c {{ type filter hook prerouting priority -300; }}; {commands}'"
+
+
 FEATURES = (
+    Feature(
+        "overlay file systems",
+        "mount -t tmpfs t /tmp; mkdir /tmp/u /tmp/w /tmp/m; "
+        "mount -t overlay -o lowerdir=/etc,upperdir=/tmp/u,workdir=/tmp/w o /tmp/m",
+        "no writable Debian root",
+    ),
     Feature("VRF devices (NET_VRF)", "ip link add kv0 type vrf table 10", "no tenant VRFs"),
     Feature("VXLAN", "ip link add kv0 type vxlan id 7 dstport 4789 local 127.0.0.1 nolearning", "no EVPN data plane"),
     Feature("bridges", "ip link add kv0 type bridge", "no L3VNI interfaces"),
     Feature("veth pairs", "ip link add kv0 type veth peer name kv1", "no links"),
     Feature("dummy devices", "ip link add kv0 type dummy", "no ports without light"),
+    Feature("IPv6", "ip link set lo up; ip -6 route get ::1", "no BGP sessions on interfaces without addresses"),
+    Feature("policy routing", "ip rule add pref 500 iif lo fwmark 1 lookup 1001", "no tenant's own routes at gateways"),
     Feature(
         "nftables inet NAT",
         "nft 'add table inet t; add chain inet t c { type nat hook postrouting priority 100; }; add rule inet t c masquerade'",  # noqa: E501
@@ -30,8 +54,13 @@ FEATURES = (
     ),
     Feature(
         "conntrack zones",
-        "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }; add rule ip t c ct zone set 5'",  # noqa: E501
+        _nft("add rule ip t c ct zone set 5"),
         "tenants with the same prefixes cannot be told apart at the gateways",
+    ),
+    Feature(
+        "conntrack timeout policies",
+        _nft("add ct timeout ip t o { protocol udp; l3proto ip; policy = { replied : 9 }; }; add rule ip t c ct timeout set o"),  # noqa: E501
+        "no idle timeouts of an exposure's own at the gateways",
     ),
     Feature(
         "netdev egress hook",
@@ -43,32 +72,48 @@ FEATURES = (
     # older kernels make the device all the same, but its socket (UDP 4791) is in the first namespace: no traffic passes
     Feature(
         "Soft-RoCE in namespaces (rdma_rxe, kernel 7)",
-        "ip link add kv0 type veth peer name kv1; rdma link add kvtrial type rxe netdev kv0; grep -qi :12b7 /proc/net/udp",  # noqa: E501
+        # its name is the whole kernel's, and a namespace ends in its own time
+        "ip link add kv0 type veth peer name kv1; rdma link add kv$$ type rxe netdev kv0; "
+        "grep -qi :12b7 /proc/net/udp; rdma link delete kv$$",
         "no RDMA between servers",
         needed=False,
     ),
-)
+)  # fmt: skip
 
 
 @functools.cache
-def results() -> dict[str, bool]:
-    """Try every feature, each in a network namespace of its own; returns name -> works."""
-    return {feature.name: _works(feature.trial) for feature in FEATURES}
+def results(tree: Path) -> dict[str, bool]:
+    """Try every feature with the programs of the Debian root `tree`; returns name -> works. Needs root.
+
+    Raises CouldNotRunError when nothing can be tried here.
+    """
+    if not _works("true", tree):
+        raise CouldNotRunError(f"no namespace can be made here, or {tree} is no Debian root: `unshare --net --mount`")
+    return {feature.name: _works(feature.trial, tree) for feature in FEATURES}
 
 
-def _works(trial: str) -> bool:
-    command = ["unshare", "--net", "sh", "-ec", trial]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=20)
+def _works(trial: str, tree: Path) -> bool:
+    """Whether a trial succeeds in network and mount namespaces of its own, which end with it."""
+    inside = 'mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && exec chroot "$1" /bin/sh -ec "$2"'
+    command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", inside, "sh", str(tree), trial]
+    environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=_TRIAL_S, env=environment)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
     return done.returncode == 0
 
 
-def missing() -> list[str]:
+def missing(tree: Path) -> list[str]:
     """Return the features a lab cannot do without that this kernel lacks, in words."""
-    tried = results()
-    return [f"this kernel lacks {f.name}: {f.without}" for f in FEATURES if f.needed and not tried[f.name]]
+    return _lacking(tree, needed=True)
 
 
-def limits() -> list[str]:
+def limits(tree: Path) -> list[str]:
     """Return what a lab on this kernel will not be able to do, in words."""
-    tried = results()
-    return [f"this kernel lacks {f.name}: {f.without}" for f in FEATURES if not f.needed and not tried[f.name]]
+    return _lacking(tree, needed=False)
+
+
+def _lacking(tree: Path, *, needed: bool) -> list[str]:
+    tried = results(tree)
+    return [f"this kernel lacks {f.name}: {f.without}" for f in FEATURES if f.needed == needed and not tried[f.name]]
