@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class TrafficClass:
     """One RoCE or control class: packets with these DSCPs get this traffic class, queue and priority group.
 
-    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes, `ecn_probability` per cent; zero
-    when the class is not marked. `weight` is the DWRR share (1..100), 0 for strict priority.
+    `lossless` classes have PFC on `priority`. `ecn_min`/`ecn_max` are queue bytes of a port of up to `ecn_speed` Gb/s,
+    `ecn_probability` per cent; zero when the class is not marked. `weight` is the DWRR share (1..100), 0 for strict
+    priority.
     """
 
     name: str
@@ -22,6 +23,17 @@ class TrafficClass:
     ecn_min: int = 0
     ecn_max: int = 0
     ecn_probability: int = 0
+    ecn_speed: int = 400
+
+    def marks(self, speed: int) -> tuple[int, int]:
+        """Return the queue bytes where marking begins and is full on a port of `speed` Gb/s.
+
+        A faster port gets as much more: the queue is then as long in time. A slower one keeps them: a few packets of
+        9 kB are no congestion.
+        """
+        if speed <= self.ecn_speed:
+            return self.ecn_min, self.ecn_max
+        return self.ecn_min * speed // self.ecn_speed, self.ecn_max * speed // self.ecn_speed
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,7 +265,6 @@ class _Prover:
         return found + self._pause(device, interface, db, maps)
 
     def _out(self, device: str, interface: str, link: Link, db: ConfigDb, maps: dict[str, str]) -> list[Value]:
-        del link
         _, tc = self._class_of(db, maps)
         queue = db.get("TC_TO_QUEUE_MAP", {}).get(maps.get("tc_to_queue_map", ""), {}).get(tc, "")
         want = str(self.cls.queue)
@@ -273,7 +272,8 @@ class _Prover:
         wred = db.get("WRED_PROFILE", {}).get(row.get("wred_profile", ""), {})
         low, high, percent = (wred.get(f"green_{f}") for f in ("min_threshold", "max_threshold", "drop_probability"))
         marks = f"{low} to {high} at {percent} %" if wred else None
-        marks_want = f"{self.cls.ecn_min} to {self.cls.ecn_max} at {self.cls.ecn_probability} %"
+        least, most = self.cls.marks(link.speed)
+        marks_want = f"{least} to {most} at {self.cls.ecn_probability} %"
         stopped = (
             db.get("MAP_PFC_PRIORITY_TO_QUEUE", {})
             .get(maps.get("pfc_to_queue_map", ""), {})

@@ -290,6 +290,9 @@ class Ecn(_Model):
 
     min: ByteSize = 131072
     max: ByteSize = 262144
+    speed: Annotated[int, Field(ge=1, le=800)] = Field(
+        400, description="Gb/s of the ports that min and max are for; a faster port gets as much more"
+    )
     probability: Annotated[int, Field(ge=1, le=100)] = 5
 
 

@@ -32,6 +32,7 @@ def traffic_classes(roce: Roce) -> tuple[TrafficClass, ...]:
         roce.ecn.min,
         roce.ecn.max,
         roce.ecn.probability,
+        roce.ecn.speed,
     )
     notify = TrafficClass("cnp", (roce.cnp_dscp,), roce.cnp_queue, roce.cnp_queue, False, 0)
     rest = tuple(dscp for dscp in _DSCPS if dscp not in (roce.dscp, roce.cnp_dscp))

@@ -64,7 +64,7 @@ def _schedulers(qos: Qos) -> Tables:
     for item in qos.classes:
         rows[_scheduler(item)] = {"type": "DWRR", "weight": str(item.weight)} if item.weight else {"type": "STRICT"}
         if item.ecn_max:
-            marks[_mark(item)] = _wred(item)
+            marks |= {_mark(item, speed): _wred(item, speed) for speed in (0, *(row.speed for row in qos.headroom))}
     return {"SCHEDULER": rows, "WRED_PROFILE": marks}
 
 
@@ -72,18 +72,21 @@ def _scheduler(item: TrafficClass) -> str:
     return f"scheduler.{item.name}"
 
 
-def _mark(item: TrafficClass) -> str:
-    return f"{MAP}_{item.name.upper()}"
+def _mark(item: TrafficClass, speed: int) -> str:
+    """The profile of a port: one for all up to the speed that the thresholds are said for, one for each above."""
+    name = f"{MAP}_{item.name.upper()}"
+    return f"{name}_{speed}G" if speed > item.ecn_speed else name
 
 
-def _wred(item: TrafficClass) -> Row:
+def _wred(item: TrafficClass, speed: int) -> Row:
     """Mark with ECN, for any colour, between the two thresholds."""
     row = {"ecn": "ecn_all"}
+    low, high = item.marks(speed)
     for colour in ("green", "yellow", "red"):
         row |= {
             f"wred_{colour}_enable": "true",
-            f"{colour}_min_threshold": str(item.ecn_min),
-            f"{colour}_max_threshold": str(item.ecn_max),
+            f"{colour}_min_threshold": str(low),
+            f"{colour}_max_threshold": str(high),
             f"{colour}_drop_probability": str(item.ecn_probability),
         }
     return row
@@ -124,7 +127,7 @@ class _Bindings:
 
     lossy: Row
     lossless: Row
-    queues: tuple[tuple[str, Row], ...]
+    queues: dict[int, tuple[tuple[str, Row], ...]]
     buffer_queues: tuple[tuple[str, Row], ...]
     lossless_groups: tuple[str, ...]
     profiles: dict[tuple[int, int], Row]
@@ -142,7 +145,7 @@ def _bindings(qos: Qos) -> _Bindings:
     return _Bindings(
         lossy=share(bound),
         lossless=share(bound | {"pfc_enable": enabled, "pfcwd_sw_enable": enabled}),
-        queues=tuple((str(c.queue), share(_queue(c))) for c in sorted(qos.classes, key=lambda c: c.queue)),
+        queues={speed: _queues(qos, speed) for speed in {0, *(row.speed for row in qos.headroom)}},
         buffer_queues=tuple(sorted(by_first.items())),
         lossless_groups=tuple(runs(item.priority for item in qos.lossless)),
         profiles={(row.speed, row.cable_m): share({"profile": _profile_name(row)}) for row in qos.headroom},
@@ -174,7 +177,7 @@ def _port_tables(plan: Plan, switch: Switch, qos: Qos) -> Tables:
         name = port.interface
         pfc = link.kind == FABRIC_LINK or link.id in rdma
         maps[name] = bindings.lossless if pfc else bindings.lossy
-        for queue, row in bindings.queues:
+        for queue, row in bindings.queues.get(port.speed) or bindings.queues[0]:
             queues[f"{name}|{queue}"] = row
         for run, row in bindings.buffer_queues:
             buffers[f"{name}|{run}"] = row
@@ -194,9 +197,14 @@ def _port_tables(plan: Plan, switch: Switch, qos: Qos) -> Tables:
     }
 
 
-def _queue(item: TrafficClass) -> Row:
+def _queues(qos: Qos, speed: int) -> tuple[tuple[str, Row], ...]:
+    """The queues of a port of a speed that carries the lossless class; 0 stands for every other."""
+    return tuple((str(c.queue), share(_queue(c, speed))) for c in sorted(qos.classes, key=lambda c: c.queue))
+
+
+def _queue(item: TrafficClass, speed: int) -> Row:
     row = {"scheduler": _scheduler(item)}
-    return row | {"wred_profile": _mark(item)} if item.ecn_max else row
+    return row | {"wred_profile": _mark(item, speed)} if item.ecn_max else row
 
 
 def headroom(qos: Qos, port: Port, length_m: int, device: str) -> Headroom:

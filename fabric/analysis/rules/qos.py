@@ -228,7 +228,7 @@ class Watchdog(Rule):
 
 
 class LosslessQueueEcn(Rule):
-    """Lossless queues have a WRED profile that marks ECN with the plan's thresholds, and a DWRR scheduler.
+    """Lossless queues have a WRED profile that marks ECN with the plan's thresholds for the port's speed, and DWRR.
 
     Why: without marking, DCQCN never slows a sender and PFC does all the work; YANG does not ask for a profile.
     Fix: write QUEUE|port|n with wred_profile and scheduler; the profile has `ecn_all` and green thresholds.
@@ -238,7 +238,7 @@ class LosslessQueueEcn(Rule):
     file = CONFIG_DB
 
     def check(self) -> Iterator[Problem]:
-        for group, qos in _rdma_groups(self, ("PORT_QOS_MAP", "QUEUE", "WRED_PROFILE", "SCHEDULER")):
+        for group, qos in _rdma_groups(self, ("PORT_QOS_MAP", "QUEUE", "WRED_PROFILE", "SCHEDULER", "PORT")):
             db = self.facts.db(group.first)
             for cls in qos.lossless:
                 judged: dict[str, str] = {}
@@ -246,9 +246,11 @@ class LosslessQueueEcn(Rule):
                     if not bound.get("pfc_enable"):
                         continue
                     row = db.get("QUEUE", {}).get(f"{port}|{cls.queue}", {})
-                    key = f"{row.get('wred_profile')} {row.get('scheduler')}"
+                    speed = str(db.get("PORT", {}).get(port, {}).get("speed", ""))
+                    key = f"{row.get('wred_profile')} {row.get('scheduler')} {speed}"
                     if key not in judged:
-                        judged[key] = self._judge(db, row, cls.ecn_min, cls.ecn_max, cls.ecn_probability)
+                        marks = cls.marks(int(speed) // 1000 if speed.isdigit() else 0)
+                        judged[key] = self._judge(db, row, *marks, cls.ecn_probability)
                     if judged[key]:
                         keys = ("QUEUE", f"{port}|{cls.queue}")
                         yield self.finding(

@@ -51,6 +51,7 @@ IN_DB: dict[str, Callable[[dict[str, Any]], object]] = {
     "qos.pfc": lambda d: d["PORT_QOS_MAP"]["Ethernet256"].pop("pfc_enable"),
     "qos.global-map": lambda d: d["PORT_QOS_MAP"].pop("global"),
     "qos.watchdog": lambda d: d["PFC_WD"].pop("Ethernet0"),
+    "qos.mark-before-pause": lambda d: d["WRED_PROFILE"]["AZURE_KV"].update(green_max_threshold="90000000"),
     "qos.ecn": lambda d: d["QUEUE"]["Ethernet0|3"].pop("wred_profile"),
     "qos.lossless-groups": lambda d: d["BUFFER_PG"]["Ethernet0|3"].update(profile="pg_lossless_800000_5m_profile"),
     "qos.headroom": lambda d: d["CABLE_LENGTH"]["AZURE"].update(Ethernet256="5m"),

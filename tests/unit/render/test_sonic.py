@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabric.plan import FABRIC_LINK, GATEWAY_LINK, SERVER_LINK
+from fabric.plan import FABRIC_LINK, GATEWAY_LINK, SERVER_LINK, TrafficClass
 from fabric.problem import InputError
 from fabric.render import sonic
 from fabric.render.sonic_json import config_db_text, share
@@ -201,6 +201,30 @@ def test_pools_are_carved_apart_and_nothing_may_hold_more_than_its_half(lab: Pla
     for profile in db["BUFFER_PROFILE"].values():
         assert not {"static_th", "dynamic_th"} <= set(profile)
         assert int(profile.get("static_th", 0)) <= qos.pool_size // 2
+
+
+def test_a_faster_port_marks_as_much_later(lab: Plan, xoc_256: Plan, config_db: ConfigDb) -> None:
+    db = config_db(lab, "leaf-01")
+    by_speed = {
+        int(db["PORT"][key.split("|")[0]]["speed"]): db["WRED_PROFILE"][row["wred_profile"]]
+        for key, row in db["QUEUE"].items()
+        if key.endswith("|3")
+    }
+    marks = {speed: (row["green_min_threshold"], row["green_max_threshold"]) for speed, row in by_speed.items()}
+    assert marks == {200_000: ("131072", "262144"), 400_000: ("131072", "262144"), 800_000: ("262144", "524288")}
+    for name in ("be-leaf-01", "be-spine-01"):
+        db = config_db(xoc_256, name)
+        assert set(db["WRED_PROFILE"]) == {"AZURE_KV", "AZURE_KV_800G"}
+        uplink = next(link for link in xoc_256.links_of[name] if link.kind == FABRIC_LINK).end(name).interface
+        assert db["QUEUE"][f"{uplink}|3"]["wred_profile"] == "AZURE_KV_800G"
+
+
+def test_marks_scale_above_the_speed_they_are_said_for() -> None:
+    kv = TrafficClass("kv", (26,), 3, 3, True, 60, 131072, 262144, 5, 400)
+    assert [kv.marks(speed) for speed in (0, 100, 400)] == [(131072, 262144)] * 3
+    assert kv.marks(800) == (262144, 524288)
+    assert dataclasses.replace(kv, ecn_speed=800).marks(800) == (131072, 262144)
+    assert dataclasses.replace(kv, ecn_speed=100).marks(400) == (524288, 1048576)
 
 
 def test_strict_class_has_a_strict_scheduler(lab: Plan, config_db: ConfigDb) -> None:
