@@ -4,7 +4,8 @@ The addresses are those of servers (for port forwards and static pairs), a free 
 masquerade), and a block outside. While the stand is up, packets for a block go to the agent; of those for a server's
 own address only what comes from the testers outside, or from the tenant's own public addresses, so that the server goes
 on working. A block is told to the fabric as a service address is: by a static route of the server's leaves. `close`
-takes all of it back, and a stand begins with what one that was killed left behind.
+takes all of it back, and a stand begins with what one that was killed left behind: flows in the gateways' tables too,
+since one there makes a new flow with the same ports outlive what it must not, and a drain wait for nobody.
 """
 
 from __future__ import annotations
@@ -152,6 +153,7 @@ class Stand:
                 self._route(leaf, add=True)
             for block in self._blocks:
                 self._wait_for(block)
+            self._forget()
         except BaseException:
             self.close()
             raise
@@ -174,7 +176,8 @@ class Stand:
         for agent in self._agents.values():
             agent.close()
         self._agents.clear()
-        steps = [(f"routes of {leaf}", partial(self._route, leaf)) for leaf in self._leaves()]
+        steps = [("flows of the gateways", self._forget)]
+        steps += [(f"routes of {leaf}", partial(self._route, leaf)) for leaf in self._leaves()]
         steps += [(node, partial(self._run, node, _DOWN.format(table=_TABLE))) for node in self._nodes]
         for what, step in steps:
             try:
@@ -222,6 +225,15 @@ class Stand:
                 route = f"{'' if add else 'no '}ip route {block.prefix} {hop}"
                 words += ["-c", f"vrf {vrf}", "-c", route, "-c", "exit-vrf"]
         self._call(leaf, words)
+
+    def _forget(self) -> None:
+        """Delete the testers' flows from the table of every gateway in the lab."""
+        prefixes = [str(OUTSIDE), *(block.prefix for block in self._blocks)]
+        # conntrack says with exit code 1 that there was none
+        script = "; ".join(f"conntrack -D -s {prefix} >/dev/null 2>&1" for prefix in prefixes) + "; true"
+        for name in self.plan.gateways:
+            if self.lab.lab.has(name):
+                self._run(name, script)
 
     def _wait_for(self, block: Block, timeout_s: float = 60) -> None:
         """Wait until every gateway of the tenant in the lab knows the way to the block."""

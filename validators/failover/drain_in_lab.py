@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fabric.problem import CouldNotRunError
 from validators.connections.in_lab import quiet
-from validators.connections.lab_stand import OUTSIDE, Stand
+from validators.connections.lab_stand import Stand
 from validators.failover import judge as failover
 from validators.failover.drain import CHECK, DrainSeen, NewFlow, OpenFlow, gateway_of, judge
 from validators.failover.in_lab import first_tenant, mend, settled
@@ -92,7 +90,6 @@ class _Drain:
     # ------------------------------------------------------------------ what happens
 
     def run(self) -> None:
-        self._forget()
         self.say(f"{CHECK} {self.gateway}: drain")
         self.traffic.begin()
         time.sleep(1.0)
@@ -148,15 +145,6 @@ class _Drain:
         """Return the time on the clock that the agents use."""
         now: int = self.stand.agent(self.gateway).call("hello")["clock_ns"]
         return now
-
-    def _forget(self) -> None:
-        """Delete the flows of earlier testers: a drain would wait for them."""
-        nodes = self.lab.lab
-        for name in self.plan.gateways:
-            if nodes.has(name):
-                for prefix in (str(OUTSIDE), *(block.prefix for block in self.layout.blocks)):
-                    with suppress(CouldNotRunError):  # there may be none
-                        self.stand.agent(name).call("forget", prefix=prefix)
 
     def _new_connections(self) -> dict[str, int]:
         """Return how many connections the gateway has taken so far, by tenant.exposure."""

@@ -1,7 +1,7 @@
 """Long flows that talk in both directions all the time, so that a gap of one flow is known to one interval.
 
-Slot i is a connection that the probe wants to keep. Its first flow (`flow = i`) goes on sending whatever happens, so
-a flow that survives is seen to. When it has been silent for `reopen_s` or was reset, replacements
+Slot i is a connection that the probe wants to keep. Its first flow (`flow = i`) goes on sending until it is reset, so
+that one that survives is seen to. When it has been silent for `reopen_s` or was reset, replacements
 (`flow = i + slots * n`) are tried until one is answered, as a client would, and that one is replaced in its turn.
 Canaries are new connections opened at a steady rate: they tell when *new* work is served again. TCP flows exchange bare
 ACKs and carry their number in the urgent pointer (URG unset), so a connection tracker sees a live, idle connection and
@@ -132,6 +132,12 @@ class _Side:
         spread = (flows % 97) / 97 * self.spec.interval_s
         self.next_send[flows] = time.monotonic() + spread
 
+    def end(self, flows: NDArray[Any], times: NDArray[np.int64]) -> None:
+        """Note when flows were reset (the first time counts); an end that was told so says no more on them."""
+        fresh = self.resets[flows] == 0
+        self.resets[flows[fresh]] = times[fresh]
+        self.next_send[flows[flows < self.spec.long]] = np.inf
+
     def count(self, flows: NDArray[Any]) -> NDArray[Any]:
         """Return the next number of each flow; 0 is what opens it."""
         self.number[flows] += 1
@@ -231,9 +237,7 @@ class FlowsInitiator(_Side):
         self.wrong_ends += int((~right).sum())
         if self.protocol == layout.TCP:
             reset = right & (frames["flags"] & layout.RST > 0)
-            self.resets[flows[reset]] = np.where(
-                self.resets[flows[reset]] == 0, times[reset], self.resets[flows[reset]]
-            )
+            self.end(flows[reset], times[reset])
             right &= ~reset
             self._send(np.unique(flows[right & (frames["flags"] & layout.SYN > 0)]))
         flows, times = flows[right], times[right]
@@ -296,9 +300,7 @@ class FlowsResponder(_Side):
     def _take(self, frames: NDArray[Any], flows: NDArray[Any], times: NDArray[np.int64]) -> None:
         if self.protocol == layout.TCP:
             reset = frames["flags"] & layout.RST > 0
-            self.resets[flows[reset]] = np.where(
-                self.resets[flows[reset]] == 0, times[reset], self.resets[flows[reset]]
-            )
+            self.end(flows[reset], times[reset])
             frames, flows, times = frames[~reset], flows[~reset], times[~reset]
             opening = frames["flags"] & layout.SYN > 0
         else:

@@ -138,7 +138,8 @@ class _Failover:
             return [Result(CHECK, f"{self.gateway} {self.case.name}", State.SKIPPED, why)]
         lost = self._watch("lost", lambda: self._cut(target), after_s=self.within_ms / 1000 + 1)
         try:
-            back = self._watch("back", lambda: self._heal(target), after_s=2.0)
+            # the lab is well when its routes are: what they carry has as long to follow as when they were lost
+            back = self._watch("back", lambda: self._heal(target), after_s=self.within_ms / 1000 + 1)
         finally:
             mend(self.lab, target)
         return [*lost, *back]

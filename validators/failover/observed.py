@@ -118,19 +118,19 @@ def _slot(
     spec: FlowsSpec, slot: int, initiator: Mapping[str, Any], responder: Mapping[str, Any], tail_ms: float
 ) -> SlotSeen:
     back, towards = _silence(initiator["gaps"], slot, tail_ms), _silence(responder["gaps"], slot, tail_ms)
+    resets = [int(side["resets"][slot]) for side in (initiator, responder) if side["resets"][slot]]
+    # when it was lost: an end was told so, else the last that came before a silence without end
+    lost = resets or [one.last_good_ns for one in (towards, back) if one.first_good_ns is None]
     after, remade = "", None
-    ends = [back.last_good_ns, int(initiator["gaps"]["last"][slot]), int(initiator["resets"][slot])]
-    lost_at = min(at for at in ends if at) if any(ends) else 0
     # a replacement may have met the gateway that lost its traffic next: the last one is where the connection ended up
-    for flow in range(slot + spec.slots, spec.long, spec.slots):
+    for flow in range(slot + spec.slots, spec.long, spec.slots) if lost else ():
         first = int(initiator["gaps"]["first"][flow])
-        if first > lost_at:
-            remade = (first - int(lost_at)) / 1e6
+        if first > min(lost):
+            remade = (first - min(lost)) / 1e6
             after = address_text(int(responder["src"][flow]))
     before = address_text(int(responder["src"][slot]))
-    reset = bool(initiator["resets"][slot] or responder["resets"][slot])
     moved = bool(responder["moved_at"][slot])
-    return SlotSeen(slot, towards, back, reset, moved, before, after, remade)
+    return SlotSeen(slot, towards, back, bool(resets), moved, before, after, remade)
 
 
 def _silence(gaps: Mapping[str, Any], flow: int, tail_ms: float) -> Silence:
