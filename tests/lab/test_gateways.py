@@ -9,8 +9,10 @@ import pytest
 from fabric.build import load_plan
 from fabric.plan import Plan
 from validators.connections import in_lab
+from validators.connections.lab_stand import OUTSIDE, Stand
 from validators.failover.drain_in_lab import run_drain
 from validators.failover.in_lab import run_failover
+from validators.failover.lanes import lay
 from validators.results import Result, State
 from validators.session.in_lab import run_session
 
@@ -58,6 +60,23 @@ def test_every_exposure_of_a_tenant_behaves_as_declared(lab: Running, plan: Plan
     assert not _failed(results)
     passed = {result.labels["mode"] for result in results if result.state is State.PASS}
     assert passed == {"masquerade", "portForward", "static"}, _texts(results)
+
+
+def test_a_stand_begins_and_ends_without_flows_of_testers(lab: Running, plan: Plan) -> None:
+    layout = lay(plan, lab, "acme")
+
+    def flows() -> str:
+        return lab.run("gw-01", ["conntrack", "-L", "-s", str(OUTSIDE)]).out
+
+    ports = "--orig-port-src 7 --orig-port-dst 443 --reply-port-src 443 --reply-port-dst 7"
+    ends = f"-s {OUTSIDE[2]} -d 203.0.113.20 -r 10.1.0.1 -q {OUTSIDE[2]} {ports}"
+    old = f"conntrack -I -p tcp {ends} --state ESTABLISHED --timeout 100 -w 1"
+    lab.run("gw-01", ["sh", "-c", old]).check()
+    assert "ESTABLISHED" in flows()
+    with Stand(plan, lab, layout.places, layout.blocks):
+        assert not flows()
+        lab.run("gw-01", ["sh", "-c", old]).check()
+    assert not flows()
 
 
 def test_a_forward_to_the_wrong_port_is_found(lab: Running, plan: Plan) -> None:

@@ -25,18 +25,22 @@ class OpenFlow:
 
 @dataclass(frozen=True)
 class NewFlow:
-    """A connection opened after the drain began: when, on which gateway it landed (empty: nowhere), if it worked."""
+    """A connection opened after the drain began: when, on which gateway it landed (empty: nowhere), if it worked.
+
+    `at_once`: with its first packet, not only when the client asked again.
+    """
 
     opened_ns: int
     gateway: str
     answered: bool
+    at_once: bool = True
 
 
 @dataclass(frozen=True)
 class DrainSeen:
     """All times in ns on one clock. `left_at_stop`: entries in the draining gateway's table when it was stopped.
 
-    `may_lose` is the share of new flows whose first packet may be lost while routes move: a client sends it again.
+    `may_repeat` is the share of new flows whose first packet may be lost while routes move: a client sends it again.
     `others` flows were on other gateways while it stopped, `others_cut` of them were cut by that.
 
     `settle_ms` is how long after `began_ns` new flows may still land (routing has to be told). `stopped_ns` None: the
@@ -54,7 +58,7 @@ class DrainSeen:
     settle_ms: float = 0.0
     others: int = 0
     others_cut: int = 0
-    may_lose: float = 0.0
+    may_repeat: float = 0.0
 
 
 def judge(subject: str, seen: DrainSeen, *, labels: Mapping[str, str] | None = None) -> Result:
@@ -112,9 +116,11 @@ def _service(subject: str, seen: DrainSeen) -> Result:
     from_ns = seen.began_ns + int(seen.settle_ms * 1e6)
     late = [flow for flow in seen.new_flows if flow.opened_ns >= from_ns]
     failed = [flow for flow in late if not flow.answered]
-    state = State.FAIL if len(failed) > seen.may_lose * len(late) else State.PASS
-    text = f"{len(late) - len(failed)} of {len(late)} new flows were served at once"
-    return Result(CHECK, name, state, text)
+    again = [flow for flow in late if flow.answered and not flow.at_once]
+    state = State.FAIL if failed or len(again) > seen.may_repeat * len(late) else State.PASS
+    text = f"{len(late) - len(failed) - len(again)} of {len(late)} new flows were served at once"
+    text += f", {len(again)} when asked again" if again else ""
+    return Result(CHECK, name, state, text + (f", {len(failed)} not at all" if failed else ""))
 
 
 def _stop(subject: str, seen: DrainSeen) -> Result:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     Watched = dict[str, FlowsSeen]
 
 _WATCH_S = 4.0
+_STOPPED_S = 3.5  # what the stop cuts shows at once, and a new flow is given up after it was asked for again
 _LEASE_S = 300.0
-_MAY_LOSE = 0.02  # of new flows: one CPU, and routes that move twice
+_MAY_REPEAT = 0.05  # of new flows: one CPU, and routes that move twice
 _MOST_SILENCE_MS = 1500.0  # a static flow may lose what was under way when its routes moved
 
 
@@ -107,7 +108,7 @@ class _Drain:
             process.kill()
         self.lab.call("cut", target=self.gateway, how="power", seconds=_LEASE_S)
         self.stopped_ns = self._clock()
-        time.sleep(2.0)
+        time.sleep(_STOPPED_S)
         self._end("stopping", hang_up=True)
         self.say(f"{CHECK} {self.gateway}: back, and undone")
         self.undo()
@@ -195,7 +196,7 @@ class _Drain:
             after_undo=self._new(lane, undone, len(undone.canaries)),
             left_at_stop=self.left.get(name),
             settle_ms=self.settle_ms,
-            may_lose=_MAY_LOSE,
+            may_repeat=_MAY_REPEAT,
             others=len(stopping.slots),
             others_cut=sum(not slot.survived for slot in stopping.slots),
         )
@@ -214,7 +215,8 @@ class _Drain:
         found = []
         for number, canary in enumerate(late):
             where = self._owner(lane, canary.public) or (self.gateway if number < landed else standby)
-            found.append(NewFlow(canary.opened_ns, where if canary.answered else "", canary.answered))
+            where = where if canary.answered else ""
+            found.append(NewFlow(canary.opened_ns, where, canary.answered, canary.at_once))
         return tuple(found)
 
     def _owner(self, lane: Lane, public: str) -> str:

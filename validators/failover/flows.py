@@ -3,9 +3,10 @@
 Slot i is a connection that the probe wants to keep. Its first flow (`flow = i`) goes on sending until it is reset, so
 that one that survives is seen to. When it has been silent for `reopen_s` or was reset, replacements
 (`flow = i + slots * n`) are tried until one is answered, as a client would, and that one is replaced in its turn.
-Canaries are new connections opened at a steady rate: they tell when *new* work is served again. TCP flows exchange bare
-ACKs and carry their number in the urgent pointer (URG unset), so a connection tracker sees a live, idle connection and
-never a full window.
+Canaries are new connections opened at a steady rate: they tell when *new* work is served again. One that is not
+answered is asked for once more after `AGAIN_S`, as a client does whose first packet was lost (RFC 6298: 1 s). TCP flows
+exchange bare ACKs and carry their number in the urgent pointer (URG unset), so a connection tracker sees a live, idle
+connection and never a full window.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from validators.connections.port import Port
 
 REPLACEMENTS = 16
+AGAIN_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class FlowsInitiator(_Side):
         self._current = np.arange(spec.slots)  # the connection that each slot talks by: the last one answered
         self._canary_from = np.inf
         self._canaries = 0
+        self._asked_again = 0
         self.wrong_ends = 0
 
     def start(self) -> dict[str, Any]:
@@ -272,6 +275,10 @@ class FlowsInitiator(_Side):
         if due > self._canaries:
             self._open(self.spec.long + np.arange(self._canaries, due))
             self._canaries = due
+        again = self.spec.long + np.arange(self._asked_again, self._canaries)
+        again = again[self.opened[again] < time.time_ns() - AGAIN_S * 1e9]
+        self._asked_again += len(again)
+        self._send(again[self.gaps.first[again] == 0], opening=True)
 
     def report(self) -> dict[str, Any]:
         """Return what each flow met on its way back to here."""
@@ -305,7 +312,8 @@ class FlowsResponder(_Side):
             opening = frames["flags"] & layout.SYN > 0
         else:
             opening = frames["number"] & 0xFFFFFF == 0
-        fresh = opening & (self.src[flows] == 0)
+        # a canary that is asked for again may come by another gateway
+        fresh = opening & ((self.src[flows] == 0) | (flows >= self.spec.long))
         self._learn(frames[fresh], flows[fresh])
         same = (frames["src"] == self.src[flows]) & (frames["sport"] == self.sport[flows])
         same &= (frames["dst"] == self.dst[flows]) & (frames["dport"] == self.dport[flows])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from validators.connections.layout import address_text
+from validators.failover.flows import AGAIN_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,11 +55,15 @@ class SlotSeen:
 
 @dataclass(frozen=True)
 class CanarySeen:
-    """A new connection: when it was opened (ns since 1970), whether it was answered, as whom the far end saw it."""
+    """A new connection: when it was opened (ns since 1970), whether it was answered, as whom the far end saw it.
+
+    `at_once`: its first packet was answered, not only the one that asked again.
+    """
 
     opened_ns: int
     answered: bool
     public: str
+    at_once: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,9 @@ class FlowsSeen:
     """All connections of one mode, the canaries and how fine the measurement was.
 
     `resolution_ms` is the time between two frames of a flow as really sent (99th percentile, the slower side).
-    `new_silence` is the longest stretch of time without an answered canary. `pause_ms` is the longest time for which a
-    tester's host did not let it run.
+    `new_silence` is the longest stretch of time without a canary that was answered at once. `canaries` are those that
+    are decided: answered, or long enough asked for again. `pause_ms` is the longest time for which a tester's host did
+    not let it run.
     """
 
     slots: tuple[SlotSeen, ...]
@@ -90,27 +96,29 @@ def observed(spec: FlowsSpec, initiator: Mapping[str, Any], responder: Mapping[s
     usable = np.flatnonzero((back["first"][: spec.slots] > 0) & (towards["first"][: spec.slots] > 0))
     slots = tuple(_slot(spec, int(i), initiator, responder, tail) for i in usable)
     opened = np.asarray(initiator["opened"][spec.long :])
-    answered = np.asarray(back["first"][spec.long :])
+    first = np.asarray(back["first"][spec.long :])
     # the youngest canaries had no time to be answered
     opened = np.where(opened < opened.max(initial=0) - _TAIL_MS * 1_000_000, opened, 0)
+    at_once = (first > 0) & (first - opened < AGAIN_S * 1e9)
     return FlowsSeen(
         slots,
         spec.slots - len(usable),
         resolution,
         initiator["port"]["ring_drops"] + responder["port"]["ring_drops"],
         int((opened > 0).sum()),
-        int(((opened > 0) & (answered > 0)).sum()),
-        _canary_silence(opened, answered),
-        _canaries(opened, answered, responder["src"][spec.long :]),
+        int(((opened > 0) & (first > 0)).sum()),
+        _canary_silence(opened, at_once),
+        _canaries(opened, first, at_once, responder["src"][spec.long :]),
         1000 * max(side.get("pause_s", 0.0) for side in (initiator, responder)),
     )
 
 
-def _canaries(opened: Any, answered: Any, public: Any) -> tuple[CanarySeen, ...]:
-    """Return each canary that had time to be answered, in the order in which they were opened."""
+def _canaries(opened: Any, first: Any, at_once: Any, public: Any) -> tuple[CanarySeen, ...]:
+    """Return each canary that is decided, in the order in which they were opened."""
+    decided = (first > 0) | (opened < opened.max(initial=0) - int(AGAIN_S * 1e9) - _TAIL_MS * 1_000_000)
     return tuple(
-        CanarySeen(int(opened[i]), bool(answered[i]), address_text(int(public[i])) if public[i] else "")
-        for i in np.flatnonzero(opened > 0)
+        CanarySeen(int(opened[i]), bool(first[i]), address_text(int(public[i])) if public[i] else "", bool(at_once[i]))
+        for i in np.flatnonzero((opened > 0) & decided)
     )
 
 
@@ -153,9 +161,9 @@ def _send_gap_ms(histogram: Any) -> float:
     return round((at + 1) / 10, 1)
 
 
-def _canary_silence(opened: Any, answered: Any) -> Silence | None:
-    """Return the longest time between the openings of two answered canaries that lie next to each other."""
-    good = np.sort(opened[(opened > 0) & (answered > 0)])
+def _canary_silence(opened: Any, at_once: Any) -> Silence | None:
+    """Return the longest time between the openings of two canaries, answered at once, that lie next to each other."""
+    good = np.sort(opened[(opened > 0) & at_once])
     if len(good) < 2:
         return None
     last_opened = int(opened.max())

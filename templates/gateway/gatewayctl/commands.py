@@ -65,7 +65,7 @@ def drain(gateway: Gateway, deadline_s: float | None, settle_s: float) -> int:
     with gateway.alone():
         state = gateway.state()
         now = time.time()
-        if state["phase"] == "active" or deadline_s is not None:
+        if state["phase"] in ("active", "returning") or deadline_s is not None:
             wait = gateway.facts["drain_deadline_s"] if deadline_s is None else deadline_s
             state = gateway.keep(phase="draining", since=now, deadline=now + wait, cut={})
         say(f"{name}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
@@ -99,11 +99,20 @@ def _wait_for_flows(gateway: Gateway, deadline: float) -> dict[str, int]:
         time.sleep(min(POLL_S, left))
 
 
-def undrain(gateway: Gateway) -> int:
-    """Take traffic again: first the flows, then the routes that bring them."""
+def undrain(gateway: Gateway, settle_s: float) -> int:
+    """Take traffic again: first the routes that bring the flows, then the flows.
+
+    Routes do not move everywhere at once. Until they have, new flows are passed on as before, so that none meets two
+    gateways on its two ways.
+    """
     with gateway.alone():
-        gateway.hand_over(False)
+        if gateway.state()["phase"] != "active":
+            gateway.keep(phase="returning", cut={})
+            gateway.graceful_shutdown(False)
+            say(f"{gateway.facts['name']}: routes return; {settle_s:.0f} s for all others to move")
+            time.sleep(settle_s)
         gateway.graceful_shutdown(False)
+        gateway.hand_over(False)
         gateway.keep(phase="active", cut={})
     say(f"{gateway.facts['name']}: active")
     return 0
@@ -201,10 +210,8 @@ def main(argv: list[str] | None = None) -> int:
     verbs.add_parser("status").add_argument("--json", action="store_true")
     draining = verbs.add_parser("drain")
     draining.add_argument("--deadline", type=float, metavar="S", help="seconds from now; default: the plan's")
-    draining.add_argument(
-        "--settle", type=float, metavar="S", default=SETTLE_S, help="wait after the routes have moved"
-    )
-    verbs.add_parser("undrain")
+    for verb in (draining, verbs.add_parser("undrain")):
+        verb.add_argument("--settle", type=float, metavar="S", default=SETTLE_S, help="wait while routes move")
     verbs.add_parser("health").add_argument("--once", action="store_true")
     verbs.add_parser("metrics")
     asked = parser.parse_args(argv)
@@ -213,7 +220,7 @@ def main(argv: list[str] | None = None) -> int:
         verbs_by_name: dict[str, Callable[[], int]] = {
             "status": lambda: status(gateway, asked.json),
             "drain": lambda: drain(gateway, asked.deadline, asked.settle),
-            "undrain": lambda: undrain(gateway),
+            "undrain": lambda: undrain(gateway, asked.settle),
             "health": lambda: health(gateway, asked.once),
             "metrics": lambda: metrics(gateway),
         }

@@ -8,7 +8,8 @@
     gatewayctl metrics                Prometheus text
 
 What was asked for is kept in a file, so that every command can be run again, also after one was killed half way:
-`drain` goes on where it stopped, and `health` puts back what a restart of FRR or a reload of nftables has lost.
+`drain` and `undrain` go on where they stopped, and `health` puts back what a restart of FRR or a reload of nftables has
+lost.
 Exit codes: 0 done, 1 not well (checks fail, or flows were left at the deadline), 2 usage, 3 could not run.
 """
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 CONFIG = Path("/etc/kvfabric/gateway.json")
 STATE_FOLDER = Path("/var/lib/kvfabric")
 VTYSH = shlex.split(os.environ.get("KVFABRIC_VTYSH", "vtysh"))
+SHUTDOWN = "community graceful-shutdown additive"
 FULL = 0.98  # of the conntrack table: above it new flows are lost
 # a closed flow waits for late packets only: stopping the gateway cuts nothing
 OVER = ("TIME_WAIT", "CLOSE", "LAST_ACK")
@@ -123,9 +125,18 @@ class Gateway:
         return [line.strip() for line in run([*VTYSH, "-c", "show running-config"]).splitlines()]
 
     def graceful_shutdown(self, on: bool) -> None:
-        """Mark every route with the graceful-shutdown community (RFC 8326), or no longer; twice is once."""
-        if ("bgp graceful-shutdown" in self.running()) != on:
-            self.configure("bgp graceful-shutdown" if on else "no bgp graceful-shutdown")
+        """Mark what draws traffic here with the graceful-shutdown community (RFC 8326), or no longer; twice is once.
+
+        Not by `bgp graceful-shutdown`: that marks the way to this gateway's own tunnel end too, and while leaves and
+        spines look for a better one than the direct one, packets for the gateway run in circles between them.
+        """
+        names, running = self.facts["route_maps"].values(), self.running()
+        entries = [line for line in running if line.startswith(tuple(f"route-map {name} permit " for name in names))]
+        if on and not entries:
+            raise CannotRunError(f"FRR has none of the route-maps {', '.join(names)}")
+        if running.count(f"set {SHUTDOWN}") != (len(entries) if on else 0):
+            steps = [(entry, f"{'' if on else 'no '}set {SHUTDOWN}", "exit") for entry in entries]
+            self.configure(*(line for step in steps for line in step))
 
     def withdraw(self, on: bool) -> None:
         """Announce nothing, inside and outside, or everything again; the sessions stay up."""

@@ -40,12 +40,22 @@ FACTS = {
 }  # fmt: skip
 
 
+# what draws traffic is marked; the way to the gateway itself (FABRIC-OUT) is not
+_MARK = "set community graceful-shutdown additive"
+MARKED = {"route-map DEFAULT-ONLY permit 10": [_MARK], "route-map EDGE-OUT permit 10": [_MARK]}
+
+
 class Tools:
     """Stands for vtysh, nft, ip, bridge and conntrack."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.running: set[str] = set()
+        self.entries = [
+            "route-map DEFAULT-ONLY permit 10",
+            "route-map EDGE-OUT permit 10",
+            "route-map FABRIC-OUT permit 10",
+        ]
+        self.running: dict[str, list[str]] = {}
         self.drained = False
         self.up = True
         self.route = True
@@ -66,12 +76,21 @@ class Tools:
     def _vtysh(self, argv: list[str]) -> str:
         command = argv[-1]
         if command == "show running-config":
-            return "\n".join(self.running)
+            return "\n".join(
+                self.running.get("", [])
+                + [line for entry in self.entries for line in (entry, *self.running.get(entry, []))]
+            )
         if "summary" in command:
             peers = {a: {"state": "Established" if self.up else "Active"} for a in ("10.0.0.0", "10.0.1.0")}
             return json.dumps({"ipv4Unicast": {"peers": peers}})
+        context = ""
         for line in argv[4::2]:
-            (self.running.discard if line.startswith("no ") else self.running.add)(line.removeprefix("no "))
+            if line in self.entries or line == "exit":
+                context = "" if line == "exit" else line
+                continue
+            kept = [old for old in self.running.get(context, []) if old != line.removeprefix("no ")]
+            self.running[context] = kept if line.startswith("no ") else [*kept, line]
+        self.running = {entry: lines for entry, lines in self.running.items() if lines}
         return ""
 
     def _nft(self, argv: list[str]) -> str:
@@ -112,11 +131,11 @@ FLOW = "tcp 6 100 ESTABLISHED src=10.1.0.1 dst=1.1.1.1 mark=257 zone=1 use=1"
 def test_drain_hands_over_first_and_moves_routes_when_flows_are_gone(tools: Tools, call: Any, tmp_path: Path) -> None:
     assert call("drain", "--settle", "0") == 0
     nft = next(i for i, line in enumerate(tools.asked) if "add element ip kvfabric handed_over { 1 }" in line)
-    bgp = next(i for i, line in enumerate(tools.asked) if line.endswith("bgp graceful-shutdown"))
+    bgp = next(i for i, line in enumerate(tools.asked) if "set community graceful-shutdown" in line)
     assert nft < bgp
     assert any("default via 172.30.12.2 dev br100 onlink table 100001" in line for line in tools.asked)
     assert _state(tmp_path)["phase"] == "drained"
-    assert tools.running == {"bgp graceful-shutdown"}
+    assert tools.running == MARKED
 
 
 def test_drain_says_what_the_deadline_cuts(
@@ -154,16 +173,39 @@ def test_a_killed_drain_goes_on_and_health_puts_it_back(
     assert _state(tmp_path)["deadline"] == before["deadline"]
     tools.running.clear()  # FRR was started anew
     assert call("health", "--once") == 0
-    assert tools.running == {"bgp graceful-shutdown"}
+    assert tools.running == MARKED
 
 
 def test_undrain_undoes_and_twice_is_once(tools: Tools, call: Any, tmp_path: Path) -> None:
     call("drain", "--settle", "0")
-    assert call("undrain") == 0
-    assert call("undrain") == 0
+    assert call("undrain", "--settle", "0") == 0
+    assert call("undrain", "--settle", "0") == 0
     assert not tools.drained
     assert not tools.running
     assert _state(tmp_path)["phase"] == "active"
+
+
+def test_undrain_moves_the_routes_before_it_takes_flows(tools: Tools, call: Any, tmp_path: Path) -> None:
+    call("drain", "--settle", "0")
+    tools.asked.clear()
+
+    def settled(_seconds: float) -> None:
+        assert not tools.running
+        assert tools.drained
+        assert _state(tmp_path)["phase"] == "returning"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ctl.time, "sleep", settled)
+        assert call("undrain", "--settle", "2") == 0
+    assert not tools.drained
+
+
+def test_routes_that_frr_does_not_have_cannot_be_marked(
+    tools: Tools, call: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools.entries = []
+    assert call("drain", "--settle", "0") == 3
+    assert "FRR has none of the route-maps EDGE-OUT, DEFAULT-ONLY" in capsys.readouterr().err
 
 
 def test_two_drains_at_once_are_refused(tools: Tools, call: Any, tmp_path: Path) -> None:
@@ -186,11 +228,11 @@ def test_health_withdraws_after_n_failures_and_returns_after_n_successes(
         assert _state(tmp_path)["failures"] == failed
         assert not tools.running
     assert call("health", "--once") == 1
-    assert tools.running == denied
+    assert set(tools.running[""]) == denied
     tools.up = True
     for _ in (1, 2):
         assert call("health", "--once") == 0
-        assert tools.running == denied
+        assert set(tools.running[""]) == denied
     assert call("health", "--once") == 0
     assert not tools.running
     assert not _state(tmp_path)["withdrawn"]
