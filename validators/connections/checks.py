@@ -216,13 +216,14 @@ class IdleTimeouts(_ProbeCheck):
         return probe_idle(target, testers, scale=inputs.scale or 1.0)
 
     def drawing(self, found: Result) -> dict[str, Any]:
-        """Add the table: declared (as rendered for the measurement) against measured."""
+        """Add the table: what the plan says, what the gateway was given for the measurement, and what was measured."""
         rows = []
         for part in found.parts:
             protocol, _, state = part.labels.get("kind", "").partition("-")
             seen = part.evidence
             rows.append(
-                {"protocol": protocol, "state": state or "query", "declared_s": seen.get("rendered_s"),
+                {"protocol": protocol, "state": state or "query", "plan_s": seen.get("declared_s"),
+                 "declared_s": seen.get("rendered_s"),
                  "measured_s": part.measurements[0].value if part.measurements else None, "verdict": part.state.value}
             )  # fmt: skip
         return {**super().drawing(found), "idle": {"rows": rows}}
@@ -280,8 +281,13 @@ class ConnectionLadder(_ProbeCheck):
             for step in found.parts
         ]  # fmt: skip
         points.sort(key=lambda point: point["x"])
-        knee = found.measurements[0].value if found.measurements else None
-        return {"ladder": {"points": points, "x": "connections/s", "y": "connections/s", "knee": knee}}
+        knee = found.measurements[0] if found.measurements else None
+        return {
+            "ladder": {
+                "points": points, "x": "asked, connections/s", "y": "validated, connections/s", "ideal": True,
+                "knee": knee.value if knee else None, "limit": knee.limit if knee else "",
+            }
+        }  # fmt: skip
 
 
 def _names(group: Sequence[ExposureInputs]) -> list[tuple[str, str]]:

@@ -125,8 +125,11 @@ def judge_ladder(
     best = max(
         (step for step in steps if outcome(step) is not Outcome.FAILED), key=lambda step: step.real_per_s, default=None
     )
-    who = {"device": "the gateway", "tester": "the tester", "ladder": "the ladder", "": "nobody"}[search.limit]
-    text = f"every connection validated up to {search.passed:,.0f}/s; {who} ended it"
+    text = f"every connection validated up to {search.passed:,.0f}/s"
+    if search.limit == "ladder":
+        text += ", the highest rate that was tried: where the limit is is not known"
+    else:
+        text += f"; {'the ' + search.limit if search.limit else 'nobody'} ended it".replace("the device", "the gateway")
     if search.failed is not None and search.limit == "device":
         text += f" below {search.failed:,.0f}/s"
     if wanted_per_s is not None:

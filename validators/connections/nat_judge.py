@@ -39,12 +39,12 @@ def judge(subject: str, seen: Observed, exposed: Exposed, *, labels: Mapping[str
     promised = [row.state for row in rows if row.labels.get("kind") == "promise"]
     state = combine(promised)
     wrong = [row for row in rows if row.state in (State.FAIL, State.ERROR)]
-    shown = sum(row.state is State.UNKNOWN for row in rows)
+    shown = [row.text for row in rows if row.state is State.UNKNOWN]
     text = f"{exposed.mode}: {len(promised) - len(wrong)} of {len(promised)} promises kept"
     if shown:
-        text += f", {shown} behaviours outside the RFCs' requirements and not declared"
+        text += f"; not as the RFCs ask, and not declared: {', '.join(shown)}"
     if wrong:
-        text += ": " + "; ".join(row.text for row in wrong)
+        text += f"; broken: {'; '.join(row.text for row in wrong)}"
     marks = {**(labels or {}), "mode": exposed.mode}
     return Result(CHECK, subject, state, text, parts=tuple(rows), labels=marks)
 

@@ -104,7 +104,7 @@ class SessionFlaps(Check):
         ran = observations.get("ran", ())
         parts = [_session(self.name, inputs, session, looks, ran) for session in sessions(plan, inputs.device)]
         seconds = observations.get("seconds")
-        period = f" in {seconds:.0f} s" if seconds is not None else ""
+        period = f" for {seconds:.0f} s" if seconds is not None else ""
         return whole(self.name, inputs.device, parts, f"sessions stayed as they were{period}")
 
 

@@ -10,6 +10,7 @@ from fabric.resources import data_folder
 from validators.report.figures import figure, name_of, trials_of
 from validators.report.plots import plots_of
 from validators.report.topology import coloured
+from validators.results import State
 
 if TYPE_CHECKING:
     import jinja2
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _STATES = ("pass", "fail", "error", "unknown", "skipped")
 _ROUND = 2 * math.pi * 40
 _SHOWN_PARTS = 40
+_LISTED_PARTS = 24
+_NAMED = 8
 
 
 def to_html(run: Run) -> str:
@@ -36,6 +39,8 @@ def to_html(run: Run) -> str:
         plots=plots_of(run),
         measured=[(r, m) for r in run.records for m in r.result.measurements],
         shown_parts=_shown_parts,
+        listed_parts=_listed_parts,
+        software=_software(run),
         figure=figure,
         name_of=name_of,
         trials_of=trials_of,
@@ -75,6 +80,27 @@ def _shown_parts(result: Result) -> tuple[list[Result], int, int]:
     """Return the parts to show, how many good ones are only counted, and how many bad ones are cut."""
     bad = [part for part in result.parts if part.state.value not in {"pass", "skipped"}]
     return bad[:_SHOWN_PARTS], len(result.parts) - len(bad), max(0, len(bad) - _SHOWN_PARTS)
+
+
+def _listed_parts(result: Result) -> tuple[Result, ...]:
+    """Return the parts of a result that has few: of many (ports, cables) only bad ones are shown, where they are."""
+    return result.parts if len(result.parts) <= _LISTED_PARTS else ()
+
+
+def _software(run: Run) -> list[tuple[str, str]]:
+    """What devices said that they run, and which of them said so."""
+    found: dict[str, list[str]] = {}
+    for result in (record.result for record in run.records if record.result.check == "device-answers"):
+        if result.state is State.PASS:
+            text = result.text.replace(f" ({result.subject})", "")
+            found.setdefault(text, []).append(result.subject)
+    return [
+        (
+            text,
+            ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more",
+        )
+        for text, names in found.items()
+    ]
 
 
 def _flat(options: dict[str, Any]) -> list[tuple[str, str]]:

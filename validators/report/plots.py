@@ -1,9 +1,9 @@
 """Plots as numbers that a template draws: heat map, ladder curve, idle table, failover timeline.
 
 They come from results whose `evidence` has a key of the plot's name:
-`matrix` {rows, columns, values, unit, promised}; `ladder` {points: [{x, y, ok}], x, y, knee};
-`idle` {rows: [{protocol, state, declared_s, measured_s, verdict}]};
-`timeline` {start_ms, end_ms, budget_ms, events: [{at_ms, text}], flows: [{name, gaps: [[from_ms, to_ms], ...]}]}.
+`matrix` {rows, columns, values, unit, promised}; `ladder` {points: [{x, y, ok}], x, y, knee, limit, ideal};
+`idle` {rows: [{protocol, state, plan_s, declared_s, measured_s, verdict}]}, `declared_s` as the gateway was given it;
+`timeline` {start_ms, end_ms, budget_ms, note, events: [{at_ms, text}], flows: [{name, gaps: [[from_ms, to_ms], ...]}]}.
 """
 
 # ruff: noqa: E501  rows of geometry read better whole
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from validators.report.model import Run
     from validators.results import Result
 
-_CELL, _LEFT, _TOP = 26, 150, 96
+_CELL, _LEFT = 26, 150
+_LETTER, _SLOPE = 6.4, 0.82  # the width of a letter, and the rise of a name that is turned by 55 degrees
 _WIDTH, _HEIGHT, _PAD = 860, 300, 56
 _LANE = 20
 
@@ -53,9 +54,11 @@ def heat_map(data: dict[str, Any], _result: Result) -> dict[str, Any]:
     known = [v for line in values for v in line if isinstance(v, int | float)]
     top = float(data.get("promised") or (max(known) if known else 1.0))
     cell = max(9, min(_CELL, 900 // max(1, len(columns))))
+    longest = max((len(str(name)) for name in (*rows, *columns)), default=0)
+    left, top_y = round(max(60, 16 + _LETTER * longest)), round(max(40, 18 + _LETTER * _SLOPE * longest))
     cells = [
         {
-            "x": _LEFT + j * cell, "y": _TOP + i * cell, "level": level(v, top),
+            "x": left + j * cell, "y": top_y + i * cell, "level": level(v, top),
             "text": f"{v:.3g}" if isinstance(v, int | float) and cell >= 24 else "",
             "tip": f"{rows[i]} -> {columns[j]}: " + (f"{v:.4g} {data.get('unit', '')}" if isinstance(v, int | float) else "not measured"),
         }
@@ -63,10 +66,10 @@ def heat_map(data: dict[str, Any], _result: Result) -> dict[str, Any]:
         for j, v in enumerate(line)
     ]  # fmt: skip
     return {
-        "cells": cells, "cell": cell, "rows": [{"y": _TOP + i * cell + cell / 2, "text": t} for i, t in enumerate(rows)],
-        "columns": [{"x": _LEFT + j * cell + cell / 2, "text": t} for j, t in enumerate(columns)],
-        "width": _LEFT + cell * len(columns) + 70, "height": _TOP + cell * len(rows) + 12, "left": _LEFT, "top": _TOP,
-        "unit": data.get("unit", ""), "promised": data.get("promised"),
+        "cells": cells, "cell": cell, "rows": [{"y": top_y + i * cell + cell / 2, "text": t} for i, t in enumerate(rows)],
+        "columns": [{"x": left + j * cell + cell / 2, "text": t} for j, t in enumerate(columns)],
+        "width": left + cell * len(columns) + round(0.6 * _LETTER * longest) + 12, "height": top_y + cell * len(rows) + 12, "left": left, "top": top_y,
+        "colours": "promised" if data.get("promised") else "the largest of them", "unit": data.get("unit", ""), "promised": data.get("promised"),
         "least": min(known) if known else None, "most": max(known) if known else None,
         "unmeasured": sum(1 for line in values for v in line if not isinstance(v, int | float)) - _diagonal(rows, columns),
     }  # fmt: skip
@@ -109,8 +112,15 @@ def ladder(data: dict[str, Any], _result: Result) -> dict[str, Any]:
         "ys": [{"at": round(_HEIGHT - _PAD - span_y * i / 4, 1), "text": short(top * i / 4)} for i in range(5)],
         "x_name": data.get("x", "offered"), "y_name": data.get("y", "achieved"),
         "knee": round(_PAD + span_x * knee / right, 1) if isinstance(knee, int | float) else None,
-        "knee_text": short(knee) if isinstance(knee, int | float) else "", "ideal": data.get("x") == data.get("y"),
+        "knee_text": _knee(knee, data.get("limit", "")) if isinstance(knee, int | float) else "", "ideal": bool(data.get("ideal")),
     }  # fmt: skip
+
+
+def _knee(value: float, limit: str) -> str:
+    """Say what ended the climb: a rate that nothing failed at is no knee."""
+    if limit == "ladder":
+        return f"{value:,.0f}, the highest tried"
+    return f"knee at {value:,.0f}" + (", by the tester" if limit == "tester" else "")
 
 
 def nice(value: float) -> float:
@@ -136,7 +146,7 @@ def idle_table(data: dict[str, Any], _result: Result) -> dict[str, Any]:
     longest = max([float(row.get(k) or 0) for row in rows for k in ("declared_s", "measured_s")] or [1.0]) or 1.0
     return {
         "rows": [
-            row | {"declared_bar": 100 * float(row.get("declared_s") or 0) / longest,
+            {"plan_s": row.get("declared_s")} | row | {"declared_bar": 100 * float(row.get("declared_s") or 0) / longest,
                    "measured_bar": 100 * float(row.get("measured_s") or 0) / longest}
             for row in rows
         ]
@@ -160,9 +170,11 @@ def timeline(data: dict[str, Any], _result: Result) -> dict[str, Any]:
         }
         for i, flow in enumerate(flows)
     ]  # fmt: skip
+    step = nice((end - start) / 8)
+    ticks = [step * i for i in range(math.ceil(start / step), math.floor(end / step) + 1)]
     marks = [{"x": x(e["at_ms"]), "text": e["text"]} for e in data.get("events", ())]
     return {
-        "lanes": lanes, "marks": marks, "width": _WIDTH, "left": _LEFT, "span": span, "height": 40 + _LANE * len(flows) + 34,
+        "lanes": lanes, "marks": marks, "width": _WIDTH + _LANE, "note": data.get("note", ""), "left": _LEFT, "span": span, "height": 40 + _LANE * len(flows) + 34,
         "more": len(data["flows"]) - len(flows), "budget_ms": data.get("budget_ms"),
-        "ticks": [{"x": x(start + (end - start) * i / 6), "text": f"{(start + (end - start) * i / 6):.0f} ms"} for i in range(7)],
+        "ticks": [{"x": x(at), "text": f"{at / 1e3:g} s" if step >= 1e3 else f"{at:.0f} ms"} for at in ticks],
     }  # fmt: skip

@@ -89,4 +89,5 @@ class RequestSessions(GatewayProbe):
         """Draw the sessions."""
         left = not_tried(Event, inputs.events)
         drawn = request_timeline(results)
-        return ({"timeline": drawn} if drawn else {}) | {"not tried": left}
+        note = "Flows are requests; one that waits for a tool call is silent on purpose until the call has ended."
+        return ({"timeline": drawn | {"note": note}} if drawn else {}) | {"not tried": left}

@@ -61,7 +61,7 @@ def test_steady_sessions_pass_and_say_what_came_before(site, tmp_path):
     run, _, _ = _accept(tmp_path)
     assert not _bad(run)
     (leaf,) = (r.result for r in run.records if r.case.startswith("session-flaps:leaf-01#"))
-    assert leaf.text == "all 4 sessions stayed as they were in 0 s"
+    assert leaf.text == "all 4 sessions stayed as they were for 0 s"
     assert leaf.parts[0].text == "steady; went down so far: BGP 1, BFD 1"
 
 

@@ -20,6 +20,7 @@ from validators.report.difference import compare
 from validators.report.html import to_html
 from validators.report.junit import to_junit
 from validators.report.model import Run
+from validators.report.plots import heat_map
 from validators.report.redact import HIDDEN, Redactor
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import coloured, topology_of
@@ -181,9 +182,56 @@ def test_plots_are_drawn_and_broken_data_costs_only_the_plot():
         },
     }
     text = to_html(run(record("all", evidence=evidence)))
-    for mark in ("h-0", "h-10", "knee at 1", "not seen", "1.0 ms without a packet"):
+    for mark in ("h-0", "h-10", "knee at 1", "not seen", "1.0 ms without a packet", "green is promised"):
         assert mark in text
+    knee, ended = evidence["ladder"] | {"limit": "tester"}, evidence["ladder"] | {"knee": 1603, "limit": "ladder"}
+    assert "knee at 1, by the tester" in to_html(run(record("all", evidence={"ladder": knee})))
+    # nothing failed: that is no knee
+    assert "1,603, the highest tried" in to_html(run(record("all", evidence={"ladder": ended})))
+    shortened = {
+        "protocol": "tcp",
+        "state": "x",
+        "plan_s": 600,
+        "declared_s": 12,
+        "measured_s": 12.0,
+        "verdict": "pass",
+    }
+    row = to_html(run(record("all", evidence={"idle": {"rows": [shortened]}}))).partition("given to the gateway")[2]
+    assert row.index(">600 s<") < row.index(">12 s<") < row.index(">12.0 s<")
+    note = evidence["timeline"] | {"note": "tools are silent on purpose"}
+    assert "tools are silent on purpose" in to_html(run(record("all", evidence={"timeline": note})))
     assert "cannot be drawn" in to_html(run(record("bad", evidence={"matrix": {"rows": 5}})))
+
+
+def test_names_of_a_heat_map_fit_into_their_drawing():
+    names = ["compute-001:be0-port0-with-a-long-name", "b"]
+    drawn = heat_map(
+        {"rows": names, "columns": names, "values": [[None, 1], [2, None]]}, Result("c", "s", State.PASS, "")
+    )
+    width = 6 * len(names[0])
+    assert drawn["left"] > width
+    assert drawn["top"] > 0.8 * width
+    assert drawn["width"] > drawn["left"] + 2 * drawn["cell"] + 0.5 * width
+    assert drawn["colours"] == "the largest of them"
+
+
+def test_a_report_names_the_software_of_devices_and_the_parts_of_what_passed():
+    def answers(device, text):
+        said = Result("device-answers", device, State.PASS, text)
+        return Record(f"a:{device}", "preflight", said, "2026-01-01T00:00:07Z")
+
+    old = answers("leaf-10", "Linux 6.1; FRRouting 8.4 (leaf-10)")
+    parts = (Result("c", "spine-01", State.PASS, "established for 00:10:00"),)
+    many = tuple(Result("c", f"port-{n}", State.PASS, f"part {n}") for n in range(99))
+    devices = [answers(f"leaf-{n}", f"Linux 7; FRRouting 10.3 (leaf-{n})") for n in range(10)]
+    page = to_html(run(*devices, old, record("few", State.PASS, *parts), record("many", State.PASS, *many)))
+    measured = page.partition("How it was measured")[2]
+    names = ", ".join(f"leaf-{n}" for n in range(8))
+    assert f'software of {names} and 2 more</td><td class="mono">Linux 7; FRRouting 10.3</td>' in measured
+    assert 'software of leaf-10</td><td class="mono">Linux 6.1; FRRouting 8.4</td>' in measured
+    assert "spine-01: established for 00:10:00" in page
+    assert "part 50" not in page
+    assert ">00:00:07</td>" in page
 
 
 def test_flat_formats_hold_every_result():
