@@ -47,6 +47,17 @@ def test_a_long_silence_fails_by_the_flow_and_names_the_spine(silence, text):
     assert "spine-01" in result.place
 
 
+def test_requests_that_end_too_early_do_not_fail_a_flow():
+    text = pings(until=7.5) + "requests-ended:1007.500000000\n"
+    result = failover(text, events=(1003.0, 1007.0))
+    assert result.state is State.UNKNOWN
+    assert "ended 0.5 s after the spine was back" in result.text
+    result = failover(pings(until=9.0) + "requests-ended:1009.000000000\n", events=(1003.0, 1007.0))
+    assert result.state is State.PASS
+    result = failover(pings(5.0, 99.0, until=9.0) + "requests-ended:1009.000000000\n")
+    assert result.state is State.FAIL
+
+
 def test_nothing_measured_and_a_spine_that_stays_away_are_errors():
     assert failover("connect: Network is unreachable").state is State.ERROR
     assert failover(pings(), back=None).state is State.ERROR
