@@ -25,6 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = sorted(p.name for p in data_folder("inventories").iterdir() if p.is_dir() and p.name != "pods-100k")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why a test was tried once more: that the second try passed does not explain the first."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"tried once more: {report.nodeid} ({report.when})")
+        terminalreporter.write_line(report.longreprtext)
+
+
 @pytest.fixture(scope="session")
 def external_data() -> Path:
     """The folder of outside data; skips the test, with the reason, where it is absent."""
