@@ -15,3 +15,11 @@ def not_blank(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     if given and any(isinstance(text, str) and not text.strip() for text in texts):
         raise click.BadParameter("is empty: say what it is, or leave the option out", ctx=ctx, param=param)
     return value
+
+
+def words(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of an option that may be said again, with commas between words. A callback for click."""
+    said = [[word.strip() for word in value.split(",") if word.strip()] for value in values]
+    if not all(said):
+        raise click.BadParameter("is empty: name something, or leave the option out")
+    return tuple(word for found in said for word in found)

@@ -135,7 +135,7 @@ def test_failover_kills_stateful_flows_and_spares_static_ones(around: Around, so
     spec = FlowsSpec("udp", source, "198.18.1.1", 7000, 20, canaries=2000, run=run, first_port=20000 + 2000 * run)
     seen = flows_during(around.inside, around.outside, spec, event, before_s=0.5, after_s=2.0)
     # a loaded test host may be slow: only the semantics are held to here, not the resolution
-    result = judge("rig", seen, Declared(mode, 2500.0, frozenset(), frozenset()), finest_ms=1000)
+    result = judge("rig", seen, Declared(mode, 2500.0, frozenset(), frozenset()))
     assert result.state is State.PASS, result.text
     if mode == "masquerade":
         assert {slot.public_after for slot in seen.slots} <= {f"203.0.113.{i}" for i in range(8, 16)}

@@ -167,11 +167,8 @@ class _Drain:
     def _static(self, lane: Lane, subject: str, labels: dict[str, str]) -> Result:
         """Static flows follow the routes: they may notice the moment in which those move, and nothing else."""
         declared = failover.Declared("static", _MOST_SILENCE_MS)
-        finest = 2000 * lane.spec.interval_s + 50
         parts = tuple(
-            failover.judge(
-                f"{subject} {phase}", self.watches[phase][lane.name], declared, finest_ms=finest, labels=labels
-            )
+            failover.judge(f"{subject} {phase}", self.watches[phase][lane.name], declared, labels=labels)
             for phase in ("draining", "stopping")
         )
         state = combine(part.state for part in parts)

@@ -184,8 +184,6 @@ class _Failover:
             declared = Declared(declared.mode, self.within_ms, state_kept=True)
         labels = {**lane.target.labels, "gateway": self.gateway, "case": f"{self.case.name} {phase}"}
         subject = f"{self.gateway} {self.case.name} {phase}: {lane.target.subject}"
-        # frames come as often as the rate says: twice that and the CPU's turns are what a lab resolves
-        finest = 2000 * lane.spec.interval_s + 50
-        result = judge(subject, seen, declared, finest_ms=finest, labels=labels)
+        result = judge(subject, seen, declared, labels=labels)
         result.evidence["event_ns"] = self.event_ns
         return result

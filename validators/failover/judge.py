@@ -48,17 +48,20 @@ def judge(
     seen: FlowsSeen,
     declared: Declared,
     *,
-    finest_ms: float = 10.0,
     longest_pause_ms: float = 1000.0,
     labels: Mapping[str, str] | None = None,
 ) -> Result:
     """Return one result with parts: the measurement itself, long flows, where they were re-made, new connections.
 
+    A silence is known to the time between two frames, and never taken for shorter than it was: a flow that was silent
+    within its limit is proven to be, but one that was not may owe that to frames that are far apart. So the measurement
+    is unknown when they are further apart than a quarter of `within_ms`.
+
     What fails is unknown when a tester's host stood still for longer than `longest_pause_ms`: whatever it then missed
     or sent late would be held against the gateway.
     """
     marks = {**(labels or {}), "mode": declared.mode}
-    parts = [_quality(subject, seen, finest_ms), _long_flows(subject, seen, declared)]
+    parts = [_quality(subject, seen, declared.within_ms / 4), _long_flows(subject, seen, declared)]
     if not declared.survives:
         parts.append(_re_made(subject, seen, declared))
     parts.append(_new_connections(subject, seen, declared))

@@ -10,17 +10,10 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
 from fabric.cli.paths import STORED, File, Folder, hosts_file
-from fabric.cli.words import not_blank
+from fabric.cli.words import not_blank, words
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
-
-
-def _words(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in (value or "").split(",") if word.strip())
-    if value is not None and not words:
-        raise click.BadParameter("is empty: name something, or leave the option out")
-    return words
 
 
 def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
@@ -51,10 +44,16 @@ def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     type=File(exists=True, kind="`kvfabric catalog SITE > catalog.yaml` writes one to edit"),
     help="an edited catalog instead of the plan's own",
 )
-@click.option("--tags", callback=_words, help="only cases with one of these tags")
-@click.option("--limit", callback=_words, help="only cases on these devices, such as 'be-leaf-*'")
-@click.option("--tenant", callback=_words, help="only cases of these tenants")
-@click.option("--check", "checks", callback=_words, help="only these checks")
+@click.option("--tags", multiple=True, callback=words, help="only cases with one of these tags")
+@click.option("--limit", multiple=True, callback=words, help="only cases on these devices, such as 'be-leaf-*'")
+@click.option("--tenant", multiple=True, callback=words, help="only cases of these tenants")
+@click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    callback=words,
+    help="only these checks; as all of these four, with commas or said again",
+)
 @click.option("--list", "--dry-run", "dry", is_flag=True, help="list the cases and run nothing")
 @click.option("--allow-disruptive", is_flag=True, help="also run checks that disturb traffic; each is taken back")
 @click.option("--keep-going", is_flag=True, help="run a stage although one that it stands on failed")

@@ -9,6 +9,7 @@ import click
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.output import print_json
 from fabric.cli.paths import Folder
+from fabric.cli.words import words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 @click.argument("site")
 @click.option("--out", required=True, type=Folder(), help="Folder to write, DIR/<device>/<file>.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change. Exit 0: nothing, 1: something.")
-@click.option("--limit", metavar="DEVICE,...", help="Only these devices.")
+@click.option("--limit", metavar="DEVICE,...", multiple=True, callback=words, help="Only these devices; repeatable.")
 @click.option("--target", metavar="NAME", help="Use this target where it can render a device, e.g. frr for switches.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def command(
-    ctx: click.Context, *, site: str, out: Path, diff: bool, limit: str | None, target: str | None, form: str
+    ctx: click.Context, *, site: str, out: Path, diff: bool, limit: tuple[str, ...], target: str | None, form: str
 ) -> None:
     """Write the configuration of the devices of SITE below a folder, one folder a device.
 
@@ -37,10 +38,7 @@ def command(
     from fabric.render.registry import render_site
     from fabric.render.writer import diff_tree, require_ours, summary_of, write_tree
 
-    names = [name.strip() for name in limit.split(",") if name.strip()] if limit is not None else None
-    if names == []:
-        message = "--limit names no device: leave it out for all"
-        raise click.UsageError(message)
+    names = list(limit) or None
     planned = plan_site(site, two_tiers_for="rendering")
     rendered = render_site(planned.plan, names, target)
     if diff:

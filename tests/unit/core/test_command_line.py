@@ -210,6 +210,12 @@ def test_empty_names_are_refused_and_write_nothing(tmp_path: Path, arguments: tu
     assert not list(tmp_path.iterdir())
 
 
+def test_a_list_may_be_said_with_commas_and_again() -> None:
+    both = run_cli("accept", "lab", "--list", "--check", "cabling,port-mtu", "--check", "bgp-sessions")
+    assert both.returncode == 0
+    assert all(name in both.stdout for name in ("cabling", "port-mtu", "bgp-sessions"))
+
+
 def test_another_sites_folder_is_refused(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     assert run_cli("render", "lab", "--out", out, "--limit", "leaf-01").returncode == 0

@@ -51,7 +51,7 @@ def flows(mode, slot, case="process lost", **change):
     seen = replace(FlowsSeen((slot,), 0, 52.0, 0, 60, 55, BACK), **change)
     labels = {"tenant": "acme", "mode": mode, "gateway": "gw-01", "case": case}
     declared = failover.Declared(mode, 5000.0, *pools)
-    result = failover.judge(f"gw-01 {case}: tenant acme {mode}", seen, declared, finest_ms=150, labels=labels)
+    result = failover.judge(f"gw-01 {case}: tenant acme {mode}", seen, declared, labels=labels)
     result.evidence["event_ns"] = EVENT_NS
     return result
 
@@ -89,7 +89,7 @@ def test_a_failover_as_declared_passes_says_what_was_not_tried_and_is_drawn():
         ([flows("masquerade", replace(DIED, public_after="203.0.113.9"))], State.FAIL, "203.0.113.9"),
         ([flows("static", LIVED, new_silence=replace(BACK, outage_ms=7000.0))], State.FAIL, "out for 7000 ms"),
         ([flows("static", LIVED), flows("static", LIVED, never_opened=2)], State.ERROR, "2 flows never opened"),
-        ([flows("static", LIVED, resolution_ms=800.0)], State.UNKNOWN, "tester-limited"),
+        ([flows("static", LIVED, resolution_ms=1300.0)], State.UNKNOWN, "tester-limited"),
         ([flows("static", LIVED, slots=())], State.ERROR, "opened before the event"),
         ([Result("gateway.failover", "tenant acme static", State.SKIPPED, "no server")], State.SKIPPED, "no server"),
         ([], State.UNKNOWN, ""),
