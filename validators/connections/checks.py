@@ -7,7 +7,7 @@ evidence for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from validators.connections.from_plan import Target
     from validators.connections.in_lab import Site
     from validators.devices.hosts import Host
+
+
+_NAMED = 4
 
 
 class ExposureInputs(CheckInputs):
@@ -60,6 +63,13 @@ class _ProbeCheck(Check, abstract=True):
     # the tester takes addresses of servers and of the outside while it measures
     disruptive = True
     together = True
+    # the check that reads of every exposure what this one measures of one in each kind
+    compared: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def kind(cls, exposure: Exposure) -> tuple[object, ...]:
+        """Return what exposures have in common that are measured once."""
 
     @classmethod
     def subject(cls, inputs: Any) -> str:
@@ -125,10 +135,21 @@ class _ProbeCheck(Check, abstract=True):
         if found.state is State.FAIL and not place:
             exposure = _exposure(plan, inputs)
             place = f"{plan.groups[exposure.group].gateways[0]}, exposure {exposure.name} of {tenant.name}"
+        text = f"{found.text}{self._others(plan, inputs)}"
         return Result(
-            self.name, self.subject(inputs), found.state, found.text, place, found.measurements, self.parts(found),
+            self.name, self.subject(inputs), found.state, text, place, found.measurements, self.parts(found),
             labels, self.drawing(found), found.test_id,
         )  # fmt: skip
+
+    def _others(self, plan: Plan, inputs: Any) -> str:
+        """Name the exposures that nobody measures because this one is of their kind."""
+        measured, mine = _first(plan, self.kind), _exposure(plan, inputs)
+        if mine not in measured:
+            return ""
+        alike = [one for one in _exposures(plan) if self.kind(one) == self.kind(mine) and one is not mine]
+        names = ", ".join(f"{one.tenant} {one.name}" for one in alike[:_NAMED])
+        more = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
+        return f"; not measured: {names}{more}, alike by {self.compared}" if names else ""
 
     def parts(self, found: Result) -> tuple[Result, ...]:
         """Return the promises among the rows; behaviour that nobody declared is shown in the evidence."""
@@ -158,11 +179,17 @@ class NatBehaviour(_ProbeCheck):
 
     Inputs = ExposureInputs
     stands_on = ("gateway-serving", "nat-rules")
+    compared = "nat-rules"
+
+    @classmethod
+    def kind(cls, exposure: Exposure) -> tuple[object, ...]:
+        """A mode does the same for all exposures of a tenant."""
+        return exposure.tenant, exposure.mode
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
-        """One case per tenant and mode: `nat-rules` reads all exposures, and a mode does the same for all of them."""
-        for exposure in _first(plan, lambda e: (e.tenant, e.mode)):
+        """One case per tenant and mode: `nat-rules` reads all exposures."""
+        for exposure in _first(plan, cls.kind):
             yield ExposureInputs(tenant=exposure.tenant, exposure=exposure.name)
 
     def probe(self, context: Context, lab: Running, group: Sequence[ExposureInputs]) -> list[Result]:
@@ -194,11 +221,17 @@ class IdleTimeouts(_ProbeCheck):
 
     Inputs = IdleInputs
     stands_on = ("nat-timeouts", "nat-behaviour")
+    compared = "nat-timeouts"
+
+    @classmethod
+    def kind(cls, exposure: Exposure) -> tuple[object, ...]:
+        """Equal timers of one mode are one row of the truth table."""
+        return exposure.mode, exposure.idle_timeout_s
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per mode and timeout that keeps state: `nat-timeouts` reads the timers of every exposure."""
-        for exposure in _first(plan, lambda e: (e.mode, e.idle_timeout_s)):
+        for exposure in _first(plan, cls.kind):
             if exposure.mode != "static":
                 yield IdleInputs(tenant=exposure.tenant, exposure=exposure.name)
 
@@ -243,11 +276,17 @@ class ConnectionLadder(_ProbeCheck):
 
     Inputs = LadderInputs
     stands_on = ("nat-behaviour",)
+    compared = "nat-rules"
+
+    @classmethod
+    def kind(cls, exposure: Exposure) -> tuple[object, ...]:
+        """A group of gateways is as fast for all that it serves."""
+        return exposure.group, exposure.mode
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per gateway group: its first exposure that lets something out."""
-        for exposure in _first(plan, lambda e: (e.group, e.mode)):
+        for exposure in _first(plan, cls.kind):
             if exposure.mode == "masquerade":
                 yield LadderInputs(tenant=exposure.tenant, exposure=exposure.name)
 

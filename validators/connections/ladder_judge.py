@@ -127,7 +127,7 @@ def judge_ladder(
     )
     text = f"every connection validated up to {search.passed:,.0f}/s"
     if search.limit == "ladder":
-        text += ", the highest rate that was tried: where the limit is is not known"
+        text += ", the highest rate that was tried; the limit is above it"
     else:
         text += f"; {'the ' + search.limit if search.limit else 'nobody'} ended it".replace("the device", "the gateway")
     if search.failed is not None and search.limit == "device":
