@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,10 +13,12 @@ from fabric.build import load_plan
 from tests.lab.traffic import wait_until
 from validators.catalog import Selection, generate
 from validators.catalog_file import to_yaml
+from validators.check import Stage
 from validators.check_registry import all_checks
 from validators.report.write import FORMATS
 from validators.results import State
 from validators.runner_acceptance import Acceptance, accept
+from validators.runner_events import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,12 +49,40 @@ def test_the_acceptance_signs_the_lab_site_off(lab: Running, tmp_path: Path) -> 
     ran = {record.result.check for record in run.records if record.result.state is State.PASS}
     assert ran >= {"cabling", "config-drift", "tenant-matrix", "dscp-path", "rdma-transfer", "rdma-scenario"}
     assert ran >= {"nat-behaviour", "idle-timeouts", "connection-ladder", "fabric-failover", "gateway-drift"}
-    assert ran >= {"request-sessions", "gateway-failover", "gateway-drain"}
+    assert ran >= {"session-flaps", "request-sessions", "gateway-failover", "gateway-drain"}
     assert set(files) == set(FORMATS)
     drawn = {kind for record in run.records for kind in record.result.evidence}
     assert drawn >= {"matrix", "idle", "ladder", "timeline"}
     assert "<svg" in files["html"].read_text()
     assert lab.call("faults") == []
+
+
+class Clearing(Progress):
+    """Ends a BGP session when the stage of optics begins, as somebody might who is not asked."""
+
+    def __init__(self, lab: Running) -> None:
+        super().__init__(io.StringIO(), colour=False)
+        self.lab = lab
+
+    def stage_started(self, stage: Stage, cases: int) -> None:
+        super().stage_started(stage, cases)
+        if stage is Stage.OPTICS:
+            self.lab.run("leaf-01", ["vtysh", "-c", "clear bgp Ethernet256"]).check()
+
+
+def test_a_session_that_goes_down_and_comes_back_meanwhile_is_named_at_both_ends(lab: Running, tmp_path: Path) -> None:
+    chosen = Selection(checks=("device-answers", "link-flaps", "dscp-path", "session-flaps"))
+    wanted = Acceptance(load_plan("lab"), tmp_path, lab=lab.name, selection=chosen, settle_s=20.0)
+    run, _, _ = accept(wanted, [Clearing(lab)])
+    assert lab.call("converge", timeout_s=60)["missing"] == []
+    said = _said(run)
+    assert [(check, subject) for check, subject, _, _ in said] == [
+        ("session-flaps", "leaf-01"),
+        ("session-flaps", "spine-01"),
+    ]
+    (_, _, text, place), _ = said
+    assert "leaf-01 E1/33 -> spine-01: BGP went down 1 time, 0 are allowed; BGP is up since" in text
+    assert place.startswith("leaf-01 E1/33 (Ethernet256), link ")
 
 
 @dataclass(frozen=True)
