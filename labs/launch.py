@@ -20,7 +20,7 @@ from labs.machine import Options, code_folder
 from labs.model import Lab, faults
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _BOOT_S = 60
 _LLDP_S = 30
@@ -65,9 +65,9 @@ def launch(
     folder, alive = state.create(lab.name)
     lease_read, lease_write = os.pipe()
     try:
-        _place_files(lab, files, folder / "share")
-        supervisor = _supervise(folder, chosen, lease_read, alive, options or Options())
-        running = _connect(folder, supervisor)
+        with _room_in(folder):
+            _place_files(lab, files, folder / "share")
+            running = _supervise(folder, chosen, lease_read, alive, options or Options())
     except BaseException:
         os.close(lease_write)
         os.close(alive)
@@ -79,10 +79,25 @@ def launch(
     os.close(alive)
     # the writing end stays open, unreferenced, until this process ends: that is the lease
     try:
-        return _bring_up(running, chosen, started, timeout_s, say)
+        with _room_in(folder):
+            return _bring_up(running, chosen, started, timeout_s, say)
     except BaseException:
         running.stop()
         raise
+
+
+@contextlib.contextmanager
+def _room_in(folder: Path) -> Iterator[None]:
+    """Say in the lab's words what went wrong with its files, or that its machine is silent."""
+    try:
+        yield
+    except TimeoutError as error:
+        text = f"the machine of lab {folder.name} does not answer within {_BOOT_S} s: is this host very busy? ({error})"
+        raise CouldNotRunError(text) from error
+    except OSError as error:
+        where = error.filename or folder.parent
+        fix = f"; KVFABRIC_LAB_STATE names another place than {folder.parent}"
+        raise CouldNotRunError(f"lab {folder.name} cannot keep its files, {where}: {error.strerror}{fix}") from error
 
 
 def _bring_up(running: Running, engine: str, started: float, timeout_s: float, say: Callable[[str], None]) -> Started:
@@ -117,30 +132,34 @@ def _place_files(lab: Lab, files: Path | Callable[[Path], object], share: Path) 
             shutil.copytree(source / name, target / name)
 
 
-def _supervise(folder: Path, engine: str, lease: int, alive: int, options: Options) -> subprocess.Popen[bytes]:
-    """Start the supervisor in a session of its own: Ctrl-C reaches the tool only, and the lease does the rest."""
+def _supervise(folder: Path, engine: str, lease: int, alive: int, options: Options) -> Running:
+    """Start the supervisor in a session of its own: Ctrl-C reaches the tool only, and the lease does the rest.
+
+    What it says is kept in memory: it may fail because the disk is full, and its folder goes with it.
+    """
     arguments = [str(folder), engine, str(lease), str(alive), json.dumps(asdict(options))]
-    with (folder / "supervisor.log").open("wb") as log:
-        return subprocess.Popen(
+    said = os.memfd_create("supervisor")
+    try:
+        process = subprocess.Popen(
             [sys.executable, "-m", "labs.supervisor", *arguments], pass_fds=[lease, alive], start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={**os.environ, "PYTHONPATH": str(code_folder())},  # noqa: E501
+            stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd="/", env={**os.environ, "PYTHONPATH": str(code_folder())},  # noqa: E501
         )  # fmt: skip
+        return _connect(folder, process, said)
+    finally:
+        os.close(said)
 
 
-def _connect(folder: Path, supervisor: subprocess.Popen[bytes]) -> Running:
-    log = folder / "supervisor.log"
-    said = b""
+def _connect(folder: Path, supervisor: subprocess.Popen[bytes], said: int) -> Running:
     for _ in range(200):
         if (folder / "control.sock").exists():
             with contextlib.suppress(CouldNotRunError):
                 return Running(folder)
-        with contextlib.suppress(FileNotFoundError):
-            said = log.read_bytes() or said
         if supervisor.poll() is not None:
             break
         time.sleep(0.05)
     supervisor.kill()
-    raise CouldNotRunError(f"the lab's supervisor did not start: {said.decode(errors='replace').strip()[-800:]}")
+    words = os.pread(said, 1 << 16, 0).decode(errors="replace").strip()[-800:]
+    raise CouldNotRunError(f"lab {folder.name} did not start: {words or 'its supervisor said nothing'}")
 
 
 def _settle(folder: Path) -> None:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fabric.problem import CouldNotRunError
 from labs import engines, state, wire
 from labs.machine import Options
 from labs.outbox import Outbox
@@ -130,7 +131,6 @@ class Supervisor:
     def _from_agent(self, message: wire.Message) -> None:
         if message.get("op") == "ready":
             self.ready = True
-            state.write_facts(self.folder, ready=time.time())
             return
         if message.get("op") == "taken":
             self.outbox.taken(int(message["bytes"]))
@@ -230,10 +230,13 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     machine = supervisor = None
     try:
-        machine = engines.load(engine).start(folder, Options(**options))
-        state.write_facts(
-            folder, engine=engine, supervisor=os.getpid(), machine=machine.process.pid, started=time.time()
-        )
+        try:
+            machine = engines.load(engine).start(folder, Options(**options))
+            state.write_facts(
+                folder, engine=engine, supervisor=os.getpid(), machine=machine.process.pid, started=time.time()
+            )
+        except (CouldNotRunError, OSError) as error:
+            sys.exit(f"{error.filename or folder}: {error.strerror}" if isinstance(error, OSError) else str(error))
         supervisor = Supervisor(folder, machine, lease)
         supervisor.serve()
     finally:

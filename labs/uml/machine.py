@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
@@ -14,7 +15,9 @@ from labs.uml import cache, kernel, root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+_SHM = Path("/dev/shm")  # noqa: S108  the VM's memory is a deleted file there
+_LEAST_MB, _LEFT_MB = 512, 32
 
 
 def lacks() -> list[str]:
@@ -35,6 +38,21 @@ def start(state: Path, options: Options) -> Machine:
     return boot(state, options)
 
 
+def memory_mb(wanted: int) -> int:
+    """Return the MB that a VM gets: what is wanted, or less where `/dev/shm`, which holds it, has less room.
+
+    A VM that writes where no room is left dies at once. Raises CouldNotRunError when there is too little for any lab.
+    """
+    free = shutil.disk_usage(_SHM).free >> 20
+    given = min(wanted, free - _LEFT_MB)
+    if given >= _LEAST_MB:
+        return given
+    fix = f"make room, or `mount -o remount,size=4G {_SHM}`; for a Docker container `docker run --shm-size 4g`"
+    raise CouldNotRunError(
+        f"a VM's memory is a file in {_SHM}, which has {free} MB free, and {_LEAST_MB} are needed: {fix}"
+    )
+
+
 def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     """Boot the VM with more words on its kernel's command line (a disk, a layer over the root). See `start`."""
     binary, tree = kernel.cached(), root.cached()
@@ -46,7 +64,7 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     ours, theirs = socket.socketpair()
     command = [
         str(binary / "linux"),
-        *(f"mem={options.memory_mb}M", f"ncpus={options.cpus}", "seccomp=on"),
+        *(f"mem={memory_mb(options.memory_mb)}M", f"ncpus={options.cpus}", "seccomp=on"),
         # its process and socket files go with the lab's folder, not into the user's home
         *(f"uml_dir={state}/", "umid=uml"),
         *("root=/dev/root", "rootfstype=hostfs", f"rootflags={tree}", "ro", "init=/lab-init"),
@@ -63,7 +81,7 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=console, stderr=console, cwd=state,
             pass_fds=[theirs.fileno()], start_new_session=True, preexec_fn=before_exec,  # noqa: PLW1509  no threads here
-            env={**os.environ, "TMPDIR": "/dev/shm"},  # noqa: S108  the VM's memory is a deleted file there
+            env={**os.environ, "TMPDIR": str(_SHM)},
         )  # fmt: skip
     theirs.close()
     return Machine(process, ours)
