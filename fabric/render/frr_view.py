@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fabric.gateway.targets import default_route_target
 from fabric.plan import FABRIC_LINK, GATEWAY_LINK, LEAF_KINDS, SERVER_LINK, SPINE
+from fabric.qos.headroom import rdma_links
 from fabric.render.text_templates import template
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class SiteView:
     @cached_property
     def rdma_links(self) -> frozenset[str]:
         """Ids of the server links whose NIC carries RDMA."""
-        return frozenset(port.link for server in self.plan.servers.values() for port in server.ports if port.rdma)
+        return rdma_links(self.plan)
 
     @cached_property
     def subnets(self) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fabric.plan import FABRIC_LINK
 from fabric.problem import InputError, Problem
+from fabric.qos.headroom import is_lossless
 from fabric.render.frr_view import site_view
 from fabric.render.sonic_json import share
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAP = "AZURE"
 _PRIORITIES = range(8)
-_INGRESS_POOL, _EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
+INGRESS_POOL, _EGRESS_POOL = "ingress_lossless_pool", "egress_lossless_pool"
 _LOSSY_PG, _LOSSY_QUEUE, _LOSSLESS_QUEUE = "ingress_lossy_profile", "egress_lossy_profile", "egress_lossless_profile"
 # Tomahawk 5 divides its buffer between two traffic managers: nothing can hold more than the half of its own
 _TRAFFIC_MANAGERS = 2
@@ -99,13 +99,13 @@ def _profile_name(row: Headroom) -> str:
 def _profiles(qos: Qos) -> Tables:
     size, most = str(qos.pool_size), str(qos.pool_size // _TRAFFIC_MANAGERS)
     profiles: Table = {
-        _LOSSY_PG: {"pool": _INGRESS_POOL, "size": "0", "static_th": most},
+        _LOSSY_PG: {"pool": INGRESS_POOL, "size": "0", "static_th": most},
         _LOSSLESS_QUEUE: {"pool": _EGRESS_POOL, "size": "0", "static_th": most},
         _LOSSY_QUEUE: {"pool": _EGRESS_POOL, "size": str(_LOSSY_MINIMUM), "dynamic_th": "0"},
     }
     for row in qos.headroom:
         profiles[_profile_name(row)] = {
-            "pool": _INGRESS_POOL,
+            "pool": INGRESS_POOL,
             "size": str(row.size),
             "xon": str(row.xon),
             "xoff": str(row.xoff),
@@ -114,7 +114,7 @@ def _profiles(qos: Qos) -> Tables:
         }
     return {
         "BUFFER_POOL": {
-            _INGRESS_POOL: {"type": "ingress", "mode": "dynamic", "size": size, "xoff": str(qos.pool_xoff)},
+            INGRESS_POOL: {"type": "ingress", "mode": "dynamic", "size": size, "xoff": str(qos.pool_xoff)},
             _EGRESS_POOL: {"type": "egress", "mode": "static", "size": size},
         },
         "BUFFER_PROFILE": profiles,
@@ -175,7 +175,7 @@ def _port_tables(plan: Plan, switch: Switch, qos: Qos) -> Tables:
         if link is None:
             continue
         name = port.interface
-        pfc = link.kind == FABRIC_LINK or link.id in rdma
+        pfc = is_lossless(link, rdma)
         maps[name] = bindings.lossless if pfc else bindings.lossy
         for queue, row in bindings.queues.get(port.speed) or bindings.queues[0]:
             queues[f"{name}|{queue}"] = row

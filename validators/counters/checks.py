@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabric.qos.headroom import lossless_ports
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
-from validators.counters import readings
 from validators.counters.readings import PACKETS, PAUSE, Key
 from validators.counters.sonic import ENDLESS, pfc_counters, pfcwd_config, queue_counters
-from validators.devices.answers import Ask, UnreadableError
+from validators.devices.answers import Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+    from collections.abc import Iterator
 
     from fabric.plan import Plan, Port
 
 
 class RoceCounters(Check):
-    """Every cabled port counts pause frames and packets of its lossless priorities, and the watchdog watches it.
+    """Every lossless port counts pause frames and packets of its lossless priorities, and the watchdog watches it.
+
+    Lossless are the ports between switches and to NICs that carry RDMA: the others have no PFC.
 
     Pass: all these counters exist, and the watchdog has the planned action and times.
     Fail: the watchdog is off on a port, or has other settings.
@@ -54,14 +55,12 @@ class RoceCounters(Check):
         device = inputs.device
         qos = plan.fabrics[plan.switches[device].fabric].qos
         assert qos is not None
-        counted = _read(pfc_counters, observations, device, "pfc")
-        counted |= _read(queue_counters, observations, device, "queues")
-        watched = _read(pfcwd_config, observations, device, "watchdog")
+        counted = pfc_counters(answer_of(observations, device, "pfc"))
+        counted |= queue_counters(answer_of(observations, device, "queues"))
+        watched = pfcwd_config(answer_of(observations, device, "watchdog"))
         planned = (qos.watchdog_action, qos.watchdog_detection_ms, qos.watchdog_restoration_ms)
         parts = []
-        for port in plan.switches[device].ports:
-            if not port.link:
-                continue
+        for port, _ in lossless_ports(plan, plan.switches[device]):
             keys = [
                 key
                 for one in qos.lossless
@@ -74,14 +73,6 @@ class RoceCounters(Check):
             silent = [str(key) for key in keys if key not in counted]
             parts.append(_part(self.name, device, port, silent, watched.get(port.interface), planned))
         return whole(self.name, device, parts, "ports count pauses and packets of each lossless priority")
-
-
-def _read(parse: Callable[[str], Any], observations: Observations, device: str, question: str) -> dict[Any, Any]:
-    try:
-        found: dict[Any, Any] = parse(answer_of(observations, device, question))
-    except readings.UnreadableError as error:
-        raise UnreadableError(str(error)) from None
-    return found
 
 
 def _part(

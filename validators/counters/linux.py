@@ -22,8 +22,8 @@ from validators.counters.readings import (
     PAUSE_US,
     RETRANSMISSIONS,
     Key,
-    UnreadableError,
 )
+from validators.devices.answers import UnreadableError
 
 QUEUE_DROPS = "queue drops"
 _LINE = re.compile(r"^\s+(\S.*?):\s+(\d+)$")

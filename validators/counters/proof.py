@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from fabric.problem import CouldNotRunError
 from validators.counters import pfc_frames, watch_table
-from validators.counters.readings import PAUSE, Key, UnreadableError
+from validators.counters.readings import PAUSE, Key
 from validators.counters.rules import plan_labels
+from validators.devices.answers import UnreadableError
 from validators.results import Measurement, Result, State
 
 if TYPE_CHECKING:

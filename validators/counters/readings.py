@@ -17,10 +17,6 @@ NAKS, RETRANSMISSIONS, CNPS = "NAKs", "retransmissions", "CNPs"
 STORMS, STORM_DROPS = "watchdog storms", "watchdog drops"
 
 
-class UnreadableError(Exception):
-    """Output that is not what the command prints; `where` is the line or field."""
-
-
 class MissingCounterError(Exception):
     """A counter that should exist was not in the output."""
 

@@ -23,8 +23,8 @@ from validators.counters.readings import (
     STORMS,
     WRED_DROPS,
     Key,
-    UnreadableError,
 )
+from validators.devices.answers import UnreadableError
 
 _PFC_HEAD = re.compile(r"^\s*Port\s+(Rx|Tx)\s+PFC0\b|^\s*Flow Control frames (received|transmitted)")
 _CLI_TITLES = re.compile(r"^\s*(?:Port|Interface)\s+PFC0\b")

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from validators.counters import linux, sonic, watch_table
-from validators.counters.readings import Key, Readings, UnreadableError, merged
+from validators.counters.readings import Key, Readings, merged
+from validators.devices.answers import UnreadableError
 from validators.devices.dialects import LINUX, SONIC
 
 if TYPE_CHECKING:

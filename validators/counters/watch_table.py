@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from validators.counters.readings import BYTES, PACKETS, PAUSE, Key, UnreadableError
+from validators.counters.readings import BYTES, PACKETS, PAUSE, Key
+from validators.devices.answers import UnreadableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from validators.counters.readings import BYTES, Key, UnreadableError
+from validators.counters.readings import BYTES, Key
 from validators.counters.rules import CHECK, Expectation, judge_station
 from validators.counters.station import Station
+from validators.devices.answers import UnreadableError
 from validators.rdma.path import Stage, stages
 from validators.rdma.watch import readings
 from validators.results import Result, State

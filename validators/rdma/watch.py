@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
 from validators.counters import watch_table
-from validators.counters.readings import Readings, UnreadableError
+from validators.counters.readings import Readings
 from validators.counters.station import Station, command, parse
+from validators.devices.answers import UnreadableError
 from validators.rdma.path import ports_of
 
 if TYPE_CHECKING:

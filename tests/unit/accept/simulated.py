@@ -137,7 +137,8 @@ class SimulatedSite:
     def say_watchdog(self, device):
         qos = self.plan.fabrics[self.plan.switches[device].fabric].qos
         told = f"{qos.watchdog_action} {qos.watchdog_detection_ms} {qos.watchdog_restoration_ms} disable\n"
-        rows = "".join(f"{p.interface} {told}" for p in self.plan.switches[device].ports if p.link)
+        watched = json.loads(rendered(self.plan, device)["config_db.json"])["PFC_WD"]
+        rows = "".join(f"{port} {told}" for port in watched if port != "GLOBAL")
         return f"PORT ACTION DETECTION RESTORATION HISTORY\n---- ----\n{rows}"
 
     def say_carrier(self, device):

@@ -26,10 +26,10 @@ from validators.counters.readings import (
     Key,
     MissingCounterError,
     Readings,
-    UnreadableError,
 )
 from validators.counters.rules import Expectation, expected_keys, judge_station
 from validators.counters.station import Station, command, parse
+from validators.devices.answers import UnreadableError
 from validators.devices.dialects import SONIC
 from validators.results import State
 

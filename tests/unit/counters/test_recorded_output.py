@@ -25,10 +25,10 @@ from validators.counters.readings import (
     STORM_DROPS,
     STORMS,
     Key,
-    UnreadableError,
 )
 from validators.counters.rules import Expectation, judge_station
 from validators.counters.station import Station, command, parse
+from validators.devices.answers import UnreadableError
 from validators.devices.dialects import SONIC
 from validators.results import State
 
