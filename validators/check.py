@@ -77,9 +77,10 @@ class DeviceInputs(CheckInputs):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A check's page, cut from its docstring."""
+    """A check's page, cut from its docstring; `about` is what stands between its first line and its sections."""
 
     title: str
+    about: str
     sections: dict[str, str]
 
 
@@ -254,10 +255,12 @@ def known_checks() -> dict[str, type[Check]]:
 def _page(doc: str) -> Page:
     title, _, body = doc.partition("\n")
     sections: dict[str, list[str]] = {}
-    current: list[str] = []
+    about: list[str] = []
+    current = about
     for line in body.splitlines():
         match = re.match(rf"({'|'.join(_SECTIONS)}):\s*(.*)", line)
         if match:
             current = sections.setdefault(match[1], [])
         current.append(match[2] if match else line)
-    return Page(title.strip(), {name: inspect.cleandoc("\n".join(lines)).strip() for name, lines in sections.items()})
+    clean = {name: inspect.cleandoc("\n".join(lines)).strip() for name, lines in sections.items()}
+    return Page(title.strip(), inspect.cleandoc("\n".join(about)).strip(), clean)

@@ -155,7 +155,8 @@ class Runner:
         test_id = result.test_id or case.check.test_id
         result = replace(result, labels=labels, duration_s=seconds, test_id=test_id)
         record = Record(case.id, case.check.stage.value, self._to_keep(result), now(), case.tags)
-        self.ran.append((f"{case.check.name} {case.subject}", started, time.monotonic()))
+        if result.state is not State.SKIPPED:
+            self.ran.append((f"{case.check.name} {case.subject}", started, time.monotonic()))
         self.journal.finish(record)
         self._tell("case_finished", record, repeated=False)
         return record

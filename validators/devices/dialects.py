@@ -74,6 +74,12 @@ _SONIC = {
     "pfc": "show pfc counters",
     "queues": "queuestat -j",
     "watchdog": "show pfcwd config",
+    # user watermarks: the most since somebody cleared them
+    "headroom-watermark": "show priority-group watermark headroom",
+    "queue-watermark": "show queue watermark unicast",
+    "headroom-pool-watermark": "show headroom-pool watermark",
+    "pool-watermark": "show buffer_pool watermark",
+    "counterpoll": "sudo counterpoll show",
 }
 
 _SONIC_CLI = {

@@ -64,6 +64,8 @@ def _pages(explain: str | None, checks: dict[str, type[Check]]) -> int:
         )
     page = checks[explain].page
     click.echo(f"{explain}: {page.title}\n")
+    if page.about:
+        click.echo(f"{page.about}\n")
     for name, text in page.sections.items():
         click.echo(f"{name}:\n    " + text.replace("\n", "\n    ") + "\n")
     return EXIT_PASS

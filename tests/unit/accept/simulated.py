@@ -141,6 +141,32 @@ class SimulatedSite:
         rows = "".join(f"{port} {told}" for port in watched if port != "GLOBAL")
         return f"PORT ACTION DETECTION RESTORATION HISTORY\n---- ----\n{rows}"
 
+    def _watermarks(self, device, prefix):
+        """A table as watermarkstat prints it: no byte of headroom was used, and queues held a little."""
+        ports = [port.interface for port in self.plan.switches[device].ports]
+        rows = "".join(
+            f"{port} " + " ".join("0" if prefix == "PG" else "508" for _ in range(8)) + "\n" for port in ports
+        )
+        return f"Port {' '.join(f'{prefix}{n}' for n in range(8))}\n{'----- ' * 9}\n{rows}"
+
+    def say_headroom_watermark(self, device):
+        return "Ingress headroom per PG:\n" + self._watermarks(device, "PG")
+
+    def say_queue_watermark(self, device):
+        return "Egress shared pool occupancy per unicast queue:\n" + self._watermarks(device, "UC")
+
+    def say_headroom_pool_watermark(self, device):
+        return "Headroom pool maximum occupancy:\n Pool Bytes\n--- ---\ningress_lossless_pool 0\n"
+
+    def say_pool_watermark(self, device):
+        rows = "egress_lossless_pool 9144\ningress_lossless_pool 9144\n"
+        return f"Shared pool maximum occupancy:\n Pool Bytes\n--- ---\n{rows}"
+
+    def say_counterpoll(self, device):
+        kinds = ("QUEUE_WATERMARK_STAT", "PG_WATERMARK_STAT", "BUFFER_POOL_WATERMARK_STAT")
+        rows = "".join(f"{kind} default (60000) enable\n" for kind in kinds)
+        return f"Type Interval (in ms) Status\n---- ---- ----\n{rows}"
+
     def say_carrier(self, device):
         return "".join(f"{link.end(device).interface} 1\n" for link in self.plan.links_of.get(device, ()))
 

@@ -1,4 +1,4 @@
-"""Twelve faults, one at a time, in the answers of a whole site: exactly one check fails, and its text names the place.
+"""Faults, one at a time, in the answers of a whole site: exactly one check fails, and its text names the place.
 
 The whole acceptance runs on the answers of a real-port site; ten of these faults are planted in a running lab too
 (tests/lab/test_acceptance.py). What acts on the network does not run on answers.
@@ -117,6 +117,8 @@ FAULTS = {
                        "port-speed", "wrong breakout: Ethernet4 is not on the device: set breakout 2x400G on E1/1", "leaf-01 E1/1/2 (Ethernet4)"),
     "silent counter": ({("leaf-01", "pfc"): replaced("Ethernet0 0 0 0 0", "Ethernet0 0 0 0 N/A")},
                        "roce-counters", "silent: no counter Ethernet0 rx pause frames priority 3", "leaf-01 E1/1/1 (Ethernet0)"),
+    "headroom used up": ({("leaf-01", "headroom-watermark"): replaced("Ethernet0 0 0 0 0", "Ethernet0 0 0 0 9999999")},
+                         "roce-watermarks", "headroom used up: peak 9,999,999 of", "leaf-01 E1/1/1 (Ethernet0) priority 3"),
     "drifted config": ({("spine-01", "config"): replaced("timers bgp 3 9", "timers bgp 60 180")},
                        "config-drift", "spine-01", "spine-01 frr.conf, router bgp 65001"),
 }  # fmt: skip
