@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTHON ?= python3
 # real tools that check what we write and compute: FRR, nftables, YANG, SimGrid, and what makes the embedded lab
-PACKAGES := python3-venv frr frr-pythontools nftables conntrack iproute2 busybox iputils-ping openssh-client openssh-server python3-simgrid
+PACKAGES := python3-venv systemd frr frr-pythontools nftables conntrack iproute2 busybox iputils-ping openssh-client openssh-server python3-simgrid
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 PYTEST_LAB := KVFABRIC_REQUIRE_LAB=yes $(BIN)/python -m pytest -q -n 2 --dist loadfile -m lab

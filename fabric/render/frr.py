@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fabric.plan import FABRIC_LINK, GATEWAY_LINK, SERVER_LINK
 from fabric.render.frr_view import routing_text, site_view
+from fabric.render.linux_machine import with_install
 from fabric.render.text_templates import template
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 TARGET = "frr"
 
 # VRF table ids lie above the kernel's own (253..255) and are the tenant's VLAN plus this
+_WIRED = ("routed", "tenant_ports", "unused")
 _TABLES = 10000
 
 
@@ -25,7 +27,7 @@ def devices(plan: Plan) -> tuple[str, ...]:
 
 
 def render(plan: Plan, device: str) -> dict[str, str]:
-    """Return `frr.conf`, `daemons`, `network.sh`, `sysctl.conf`, and for a VTEP `nftables.conf`."""
+    """Return `frr.conf`, `daemons`, `network.sh`, `sysctl.conf`, for a VTEP `nftables.conf`, and what installs them."""
     switch = plan.switches[device]
     view = _network(plan, switch)
     files = {
@@ -36,7 +38,7 @@ def render(plan: Plan, device: str) -> dict[str, str]:
     }
     if view["vrfs"]:
         files["nftables.conf"] = template("frr/nftables.conf.j2").render(view)
-    return files
+    return with_install(device, files, [port["interface"] for kind in _WIRED for port in view[kind]])
 
 
 def _network(plan: Plan, switch: Switch) -> dict[str, Any]:

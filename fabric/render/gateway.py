@@ -20,6 +20,7 @@ from fabric.gateway.served import (
     served,
 )
 from fabric.gateway.space import NEVER_OUTSIDE
+from fabric.render.linux_machine import with_install
 from fabric.render.text_templates import template
 from fabric.resources import data_folder
 
@@ -47,7 +48,7 @@ def render(plan: Plan, device: str) -> dict[str, str]:
     files = {name: template(f"gateway/{name}.j2").render(view) for name in _TEMPLATES}
     files["gatewayctl"] = control_program()
     files["gateway.json"] = json.dumps(facts(view), indent=2) + "\n"
-    return files
+    return with_install(device, files, [*view["fabric_ports"], *view["edge_ports"]])
 
 
 def control_program() -> str:

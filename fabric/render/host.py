@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fabric.render.linux_machine import with_install
 from fabric.render.text_templates import template
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ def devices(plan: Plan) -> tuple[str, ...]:
 
 
 def render(plan: Plan, device: str) -> dict[str, str]:
-    """Return the files of a server: `network.sh`, `sysctl.conf`, and `roce.sh` where it has RDMA."""
+    """Return a server's `network.sh`, `sysctl.conf`, `roce.sh` where it has RDMA, and what installs them."""
     server = plan.servers[device]
     view = _network(plan, server)
     files = {name: template(f"host/{name}.j2").render(view) for name in ("network.sh", "sysctl.conf")}
     roce = _roce(plan, server)
     if roce:
         files["roce.sh"] = template("host/roce.sh.j2").render(roce)
-    return files
+    return with_install(device, files, [port.name for port in server.ports if port.address])
 
 
 def _network(plan: Plan, server: Server) -> dict[str, Any]:

@@ -34,7 +34,8 @@ def test_the_files_of_a_gateway_and_the_same_plan_gives_the_same_bytes(expose: A
     first, second = gateway.render(plan, "gw-01"), gateway.render(plan, "gw-01")
     assert first == second
     assert set(first) == {
-        "frr.conf", "daemons", "network.sh", "sysctl.conf", "nftables.conf", "gatewayctl", "gateway.json",
+        "frr.conf", "daemons", "network.sh", "sysctl.conf", "nftables.conf", "gatewayctl", "gateway.json", "install.sh",
+        "kvfabric-network.service", "kvfabric-rules.service", "kvfabric-health.service",
     }  # fmt: skip
 
 

@@ -177,8 +177,9 @@ def test_our_own_reader_understands_the_file(xoc_256: Plan) -> None:
 
 
 def test_a_linux_router_has_its_files(lab: Plan) -> None:
-    assert set(frr.render(lab, "leaf-01")) == {"frr.conf", "daemons", "network.sh", "sysctl.conf", "nftables.conf"}
-    assert set(frr.render(lab, "spine-01")) == {"frr.conf", "daemons", "network.sh", "sysctl.conf"}
+    always = {"frr.conf", "daemons", "network.sh", "sysctl.conf", "kvfabric-network.service", "install.sh"}
+    assert set(frr.render(lab, "leaf-01")) == always | {"nftables.conf", "kvfabric-rules.service"}
+    assert set(frr.render(lab, "spine-01")) == always
 
 
 def test_network_makes_each_vrf_with_its_tunnel(lab: Plan) -> None:

@@ -83,4 +83,5 @@ ip addr replace 10.1.0.22/31 dev Ethernet68
 ip link set Ethernet70 master Vrf-storage mtu 9036 up
 ip addr replace 10.250.0.2/31 dev Ethernet70
 
-printf '%s' "$queue" | command ip -batch -
+# -force: what fails (a port that is missing) is reported, and does not keep the rest from being made
+printf '%s' "$queue" | command ip -force -batch -

@@ -21,4 +21,5 @@ ip addr replace 172.30.8.5/32 dev lo
 ip link set Ethernet0 mtu 9100 up
 ip link set Ethernet8 mtu 9100 up
 
-printf '%s' "$queue" | command ip -batch -
+# -force: what fails (a port that is missing) is reported, and does not keep the rest from being made
+printf '%s' "$queue" | command ip -force -batch -
