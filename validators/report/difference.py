@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from validators.results import Measurement, Result, State
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from validators.report.model import Run
 
 _RANK = {State.PASS: 0, State.SKIPPED: 1, State.UNKNOWN: 2, State.ERROR: 3, State.FAIL: 4}
 # units in which a smaller number is the better one
-_LESS_IS_BETTER = frozenset({"ms", "s", "us", "ns", "packets lost", "bytes lost", "%lost"})
+_LESS_IS_BETTER = frozenset({"ms", "s", "us", "ns", "packets lost", "bytes lost", "%lost", "% of all CPUs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +32,40 @@ class Change:
 
 def compare(baseline: Run, run: Run, tolerance: float = 0.05) -> list[Change]:
     """Return all differences, worst first. A measurement counts as changed beyond both its spread and `tolerance`."""
-    before = {_key(leaf.id): leaf.result for leaf in baseline.leaves()}
+    edited = _edited(baseline, run)
+    before = {_key(leaf.id, edited): leaf.result for leaf in baseline.leaves()}
     after = {_key(leaf.id): leaf.result for leaf in run.leaves()}
     changes = [
         Change("other", "plan", f"the plans differ: {a[:12]} and {b[:12]}")
         for a, b in [(baseline.info.plan, run.info.plan)]
         if a != b
     ]
+    changes += [Change("other", case, "asked with other inputs than in the baseline") for case in edited.values()]
+    both = [set(baseline.without), set(run.without)]
+    changes += [Change("other", "coverage", f"only now without: {text}") for text in sorted(both[1] - both[0])]
+    changes += [Change("other", "coverage", f"no longer without: {text}") for text in sorted(both[0] - both[1])]
     for case in before.keys() | after.keys():
         changes += _changes(case, before.get(case), after.get(case), tolerance)
     order = ("worse", "slower", "gone", "new", "better", "faster", "other")
     return sorted(changes, key=lambda c: (order.index(c.kind), c.case))
 
 
-def _key(case: str) -> str:
-    """A leaf's id without the position of a part, which moves when parts come and go."""
+def _edited(baseline: Run, run: Run) -> dict[str, str]:
+    """Return the cases that have another id now although check and subject are the same, and their new ids."""
+    ids = [{record.case for record in one.records} for one in (baseline, run)]
+    old: dict[str, list[str]] = {}
+    new: dict[str, list[str]] = {}
+    for found, cases in ((old, ids[0] - ids[1]), (new, ids[1] - ids[0])):
+        for case in cases:
+            found.setdefault(case.rpartition("#")[0], []).append(case)
+    return {old[about][0]: new[about][0] for about in old if about and len(old[about]) == 1 == len(new.get(about, ()))}
+
+
+def _key(case: str, edited: Mapping[str, str] | None = None) -> str:
+    """A leaf's id as the later run has it, without the position of a part, which moves when parts come and go."""
+    for old, new in (edited or {}).items():
+        if case == old or case.startswith(f"{old}/"):
+            case = new + case.removeprefix(old)
     head, slash, tail = case.partition("/")
     number, colon, subject = tail.partition(":")
     return f"{head}/{subject}" if slash and colon and number.isdigit() else case

@@ -66,10 +66,12 @@ def diff(baseline: Path, run: Path, tolerance: float, style: str) -> int:
     from validators.report.difference import compare
     from validators.report.write import load_run
 
-    changes = compare(load_run(baseline), load_run(run), tolerance)
+    first, second = load_run(baseline), load_run(run)
+    changes = compare(first, second, tolerance)
     if style == "json":
         print_json([change.to_dict() for change in changes])
     else:
+        click.echo(f"baseline: {first.headline}\nrun: {second.headline}\n")
         click.echo(
             table(("change", "case", "what"), [(c.kind, c.case, c.text) for c in changes])
             if changes

@@ -24,7 +24,7 @@ from validators.report.plots import heat_map
 from validators.report.redact import HIDDEN, Redactor
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import coloured, topology_of
-from validators.results import COMPUTED, Measurement, Result, State
+from validators.results import COMPUTED, NEEDS_PERMISSION, Measurement, Result, State
 
 pytestmark = pytest.mark.unit
 INFO = RunInfo(
@@ -296,6 +296,24 @@ def test_the_difference_says_what_got_worse_first():
     assert "370 -> 200 Gb/s (-46%)" in changes[1].text
     assert compare(before, before) == []
     assert not compare(run(record("m", measurements=measured(370))), run(record("m", measurements=measured(372))))
+
+
+def test_the_difference_tells_another_catalog_from_what_did_not_run():
+    """A case with other inputs is compared with itself; what is not covered any more is said."""
+    part = (Result("ladder", "step", State.PASS, ""),)
+    before = run(record("ladder:acme#11111111", State.PASS, *part), record("idle:acme#1", State.SKIPPED))
+    after = run(
+        record("ladder:acme#22222222", State.FAIL, *part),
+        Record("idle:acme#1", "gateways", Result("idle", "acme", State.SKIPPED, NEEDS_PERMISSION)),
+    )
+    assert [(c.kind, c.case, c.text) for c in compare(before, after)] == [
+        ("worse", "ladder:acme#22222222", "new: fail: text of ladder:acme#22222222"),
+        ("other", "coverage", "no longer without: skipped: 1 (cabling)"),
+        ("other", "coverage", "only now without: disruptive checks skipped: 1 (idle)"),
+        ("other", "ladder:acme#22222222", "asked with other inputs than in the baseline"),
+    ]
+    two = run(record("ladder:acme#2"), record("ladder:acme#3"))
+    assert [c.kind for c in compare(run(record("ladder:acme#1")), two)] == ["gone", "new", "new"]
 
 
 def test_a_report_of_a_lab_says_so_and_one_of_a_site_does_not():
