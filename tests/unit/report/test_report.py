@@ -308,8 +308,8 @@ def test_the_difference_tells_another_catalog_from_what_did_not_run():
     )
     assert [(c.kind, c.case, c.text) for c in compare(before, after)] == [
         ("worse", "ladder:acme#22222222", "new: fail: text of ladder:acme#22222222"),
-        ("other", "coverage", "no longer without: skipped: 1 (cabling)"),
         ("other", "coverage", "only now without: disruptive checks skipped: 1 (idle)"),
+        ("other", "coverage", "no longer without: skipped: 1 (cabling)"),
         ("other", "ladder:acme#22222222", "asked with other inputs than in the baseline"),
     ]
     two = run(record("ladder:acme#2"), record("ladder:acme#3"))
