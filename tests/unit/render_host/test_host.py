@@ -37,9 +37,9 @@ def test_each_port_has_a_table_for_its_own_address(plan: Plan) -> None:
 def test_the_default_route_is_over_all_frontend_ports_from_the_service_address(plan: Plan) -> None:
     text = host.render(plan, "compute-001")["network.sh"]
     service = plan.servers["compute-001"].services[0].address
-    line = next(line for line in text.splitlines() if line.startswith("ip route replace default src"))
+    line = next(line for line in text.splitlines() if line.startswith("spread default src"))
     assert f"src {service}" in line
-    assert line.count("nexthop") == 2
+    assert len(line.partition(" -- ")[2].split()) == 2
     assert "be0" not in line
     assert f"ip addr replace {service}/32 dev lo" in text
 
@@ -47,8 +47,8 @@ def test_the_default_route_is_over_all_frontend_ports_from_the_service_address(p
 def test_the_backend_subnet_is_reached_over_all_rdma_ports(plan: Plan) -> None:
     text = host.render(plan, "compute-001")["network.sh"]
     backend = next(s.prefix for s in plan.tenants["acme"].subnets if s.fabric == "backend")
-    line = next(line for line in text.splitlines() if line.startswith(f"ip route replace {backend}"))
-    assert line.count("nexthop") == 8
+    line = next(line for line in text.splitlines() if line.startswith(f"spread {backend} -- "))
+    assert len(line.partition(" -- ")[2].split()) == 8
 
 
 def test_roce_only_where_there_is_rdma(plan: Plan) -> None:
