@@ -16,7 +16,8 @@ from validators.devices.answers import UnreadableError
 NOT_COUNTED = "N/A"
 GROUP, QUEUE = "PG", "UC"
 GROUP_POLL, POOL_POLL = "PG_WATERMARK_STAT", "BUFFER_POOL_WATERMARK_STAT"
-_DEFAULT_MS = 60_000
+# the default, and the longest that counterpoll takes
+LONGEST_MS = 60_000
 _HEADING = re.compile(r"\s*(?:Ingress|Egress|Shared|Headroom) .*:")
 
 
@@ -24,7 +25,7 @@ _HEADING = re.compile(r"\s*(?:Ingress|Egress|Shared|Headroom) .*:")
 class Polling:
     """How often the watermarks of a kind are fetched from the ASIC, in ms, and whether they are at all."""
 
-    interval_ms: int = _DEFAULT_MS
+    interval_ms: int = LONGEST_MS
     enabled: bool = False
 
 
@@ -76,7 +77,7 @@ def polling(text: str) -> dict[str, Polling]:
         if len(row) < 2 or set(row[0]) == {"-"}:
             continue
         number = re.search(r"\d+", " ".join(row[1:-1]))
-        found[row[0]] = Polling(int(number[0]) if number else _DEFAULT_MS, row[-1] == "enable")
+        found[row[0]] = Polling(int(number[0]) if number else LONGEST_MS, row[-1] == "enable")
     return found
 
 
