@@ -50,7 +50,7 @@ def run(plan: Plan, places: Places, asked: dict[str, Any], say: Callable[[str], 
         traffic_class=asked["traffic_class"],
     )
     limits = Limits(asked["least_share"], asked["most_p99_ms"], asked["no_retransmissions"])
-    results = probe.run(plan, question, ask, places, limits, say, asked["counters"])
+    results = probe.run(plan, question, ask, places, limits, say, asked["counters"], watermarks=True)
     if asked["model"] and asked["prefill_tokens_per_s"]:
         results += [fallback(result, asked) for result in results if "drive" in result.evidence and result.measurements]
     return results, note

@@ -17,6 +17,7 @@ from validators.rdma.path_judge import judge_counters, links_of_all_rounds
 from validators.rdma.question import Question, check_groups, rounds_of
 from validators.rdma.sets import Flow
 from validators.rdma.watch import Sampler, counting, stations_of
+from validators.rdma.watermarks import Watermarks, judge_watermarks
 from validators.rdma.whole import judge_whole, passes
 
 if TYPE_CHECKING:
@@ -48,8 +49,11 @@ def collect(
     places: Places,
     say: Callable[[str], None] = _quiet,
     counters: bool = True,
+    watermarks: bool = False,
 ) -> dict[str, Any]:
     """Run every round of a question; return what both ends of every flow said, and the counters on its way, JSON-ready.
+
+    `watermarks` of switches are read before and after a set of flows, which takes up to a minute more.
 
     Raises InputError when the question cannot be asked of this plan; a host that fails is a row with an `error`.
     """
@@ -66,6 +70,8 @@ def collect(
     watched = [] if why_not else stations_of(plan, [flow for flows in rounds for flow in flows], places, ask.backend)
     # a pair of a matrix is measured by itself; in a lab a common start costs more than the transfer
     together = question.kind != "matrix" or places.physical
+    # one flow alone has nobody to share a port with
+    peaks = Watermarks(watched, places) if watermarks and not why_not and question.kind != "pair" else None
     with counting(watched, places, plan.fabrics[rounds[0][0].reader.fabric].qos) as problems:
         for name in classes:
             for number, flows in enumerate(rounds, start=1):
@@ -73,7 +79,8 @@ def collect(
                 own = _own_ask(plan, flows, name, ask, places)
                 rows, seen = _counted_round(plan, flows, own, places, why_not, problems, together)
                 found.append({"class": name, "rows": [_stored(row) for row in rows], "counters": seen})
-    return {"question": asdict(question), "ask": asdict(ask), "physical": places.physical, "rounds": found}
+    seen = {"question": asdict(question), "ask": asdict(ask), "physical": places.physical, "rounds": found}
+    return seen | {"watermarks": peaks.finish(question.kind, say)} if peaks else seen
 
 
 def _own_ask(plan: Plan, flows: list[Flow], class_name: str, ask: Ask, places: Places) -> Ask:
@@ -89,7 +96,10 @@ def _why_not_counted(plan: Plan, rounds: list[list[Flow]], ask: Ask, counters: b
     """Return why counters are not read, empty when they are."""
     if not counters:
         return "counters were not asked for"
-    if ask.scenario != "transfer" or plan.fabrics[rounds[0][0].reader.fabric].qos is None:
+    fabric = rounds[0][0].reader.fabric
+    if plan.fabrics[fabric].qos is None:
+        return f"fabric {fabric} has no RDMA class to count by"
+    if ask.scenario != "transfer":
         return f"a scenario like {ask.scenario} breaks things"
     return ""
 
@@ -140,7 +150,9 @@ def results(plan: Plan, observations: dict[str, Any], limits: Limits) -> list[Re
         found += [judge(plan, row, wanted(plan, row.flow.reader.fabric, one["class"]), limits, test_id) for row in mine]
         hops += judge_counters(plan, question.kind, one["class"], mine, one["counters"])
     whole = [judge_whole(question, ask, rows, found, test_id, observations["physical"])] if len(rows) > 1 else []
-    return [*found, *links_of_all_rounds(hops), *whole]
+    peaks = observations.get("watermarks")
+    held = judge_watermarks(plan, peaks, rows[0].flow.reader.fabric) if peaks else []
+    return [*found, *links_of_all_rounds(hops), *held, *whole]
 
 
 def run(
@@ -151,9 +163,10 @@ def run(
     limits: Limits | None = None,
     say: Callable[[str], None] = _quiet,
     counters: bool = True,
+    watermarks: bool = False,
 ) -> list[Result]:
     """Collect and judge."""
-    return results(plan, collect(plan, question, ask, places, say, counters), limits or Limits())
+    return results(plan, collect(plan, question, ask, places, say, counters, watermarks), limits or Limits())
 
 
 def run_pair(plan: Plan, places: Places, owner: str, reader: str, **changes: Any) -> list[Result]:

@@ -51,12 +51,12 @@ def counting(stations: Sequence[Station], places: Places, qos: Qos | None) -> It
     problems: list[str] = []
     try:
         for station, (_, error) in zip(
-            virtual, _ask_all(virtual, places, [watch_table.install(s.ports, classes) for s in virtual]), strict=True
+            virtual, ask_all(virtual, places, [watch_table.install(s.ports, classes) for s in virtual]), strict=True
         ):
             problems += [f"{station.device}: no counting table: {error}"] if error else []
         yield problems
     finally:
-        _ask_all(virtual, places, [watch_table.remove()] * len(virtual))
+        ask_all(virtual, places, [watch_table.remove()] * len(virtual))
 
 
 class Sampler:
@@ -92,7 +92,7 @@ class Sampler:
 def take(when: str, stations: Sequence[Station], places: Places) -> dict[str, Any]:
     """Read all stations at about the same time: rows of counters by device, or the reason why there are none."""
     at, devices = time.time(), {}
-    for station, (text, error) in zip(stations, _ask_all(stations, places), strict=True):
+    for station, (text, error) in zip(stations, ask_all(stations, places), strict=True):
         devices[station.device] = {"error": error} if error else _read(station, text)
     return {"when": when, "at": at, "devices": devices}
 
@@ -112,10 +112,10 @@ def _read(station: Station, text: str) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def _ask_all(
+def ask_all(
     stations: Sequence[Station], places: Places, commands: Sequence[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Run a command on every station; (what it said, what went wrong) in their order."""
+    """Run a command, by default that of its counters, on every station; (what it said, what went wrong) in order."""
 
     def ask(number: int) -> tuple[str, str]:
         station = stations[number]
