@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fabric.plan import Plan, Port
 
 
+_WHERE = "see `show pfc counters`, `queuestat` and whether `counterpoll show` has PORT_STAT and QUEUE_STAT enabled"
+
+
 class RoceCounters(Check):
     """Every lossless port counts pause frames and packets of its lossless priorities, and the watchdog watches it.
 
@@ -26,7 +29,7 @@ class RoceCounters(Check):
     Pass: all these counters exist, and the watchdog has the planned action and times.
     Fail: the watchdog is off on a port, or has other settings.
     Error: a counter is missing or N/A: what it should show later would look like nothing happened.
-    Skipped: where ports are virtual.
+    Skipped: where ports are virtual; a shell that does not show queues or the watchdog.
     Example:
         roce-counters:
           - {device: be-leaf-01}
@@ -84,9 +87,9 @@ def _part(
     planned: tuple[str, int, int],
 ) -> Result:
     if silent:
-        state, text = State.ERROR, f"silent: no counter {', '.join(silent)}"
+        state, text = State.ERROR, f"silent: no counter {', '.join(silent)}; {_WHERE}"
     elif watch is None:
-        state, text = State.FAIL, "the PFC watchdog does not watch this port"
+        state, text = State.FAIL, "the PFC watchdog does not watch this port: its row of PFC_WD is not in force"
     elif watch != planned:
         said, wanted = (f"{action} after {_time(found)} for {_time(back)}" for action, found, back in (watch, planned))
         state, text = State.FAIL, f"the PFC watchdog does {said}, the plan says {wanted}"
