@@ -103,12 +103,15 @@ class Sessions:
         self._lock = threading.Lock()
 
     @contextmanager
-    def one(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Know of a program while it runs."""
+    def one(self, argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a program with pipes and know of it while it runs: nobody can end the others between these two."""
         with self._lock:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            process = subprocess.Popen(argv, start_new_session=True, **pipes)  # type: ignore[call-overload]
             self._running.add(process)
         try:
-            yield
+            with process:
+                yield process
         finally:
             with self._lock:
                 self._running.discard(process)
@@ -189,10 +192,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _subprocess(
     argv: Sequence[str], stdin: bytes, timeout_s: float, name: str, sessions: Sessions | None = None
 ) -> Finished:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    known = sessions or Sessions()
     try:
-        with subprocess.Popen(argv, start_new_session=True, **pipes) as process, known.one(process):  # type: ignore[call-overload]
+        with (sessions or Sessions()).one(argv) as process:
             try:
                 out, err = process.communicate(stdin, timeout=timeout_s)
             except BaseException:
