@@ -89,10 +89,19 @@ class TenantMatrix(Check):
                 pair, name in allowed, name not in allowed and pair["address"] in _within_reach(plan, sender)
             )
             subject = f"{observations['sender']} ({sender.name}) -> {pair['server']} ({name})"
-            place = "" if state in {State.PASS, State.SKIPPED} else f"VRFs {sender.vrf} and {plan.tenants[name].vrf}"
+            place = _place(state, observations["sender"], (sender.vrf, plan.tenants[name].vrf))
             labels = {"tenant": sender.name, "device": observations["sender"], "direction": f"to {name}"}
             parts.append(Result(self.name, subject, state, text, place, labels=labels))
         return whole(self.name, inputs.tenant, parts, "pairs behave as the plan says")
+
+
+def _place(state: State, server: str, vrfs: tuple[str, str]) -> str:
+    """Where to look: at the server when it could not even send, at the VRFs when packets went where they should not."""
+    if state in {State.PASS, State.SKIPPED}:
+        return ""
+    if state is State.ERROR:
+        return server
+    return f"VRFs {' and '.join(vrfs)}" if vrfs[0] != vrfs[1] else f"VRF {vrfs[0]}"
 
 
 def _members(plan: Plan, tenant: str) -> list[Server]:

@@ -136,4 +136,9 @@ def test_tenants_reach_their_own_and_their_peers_and_nobody_else():
 
 
 def test_a_sender_that_is_gone_is_an_error():
-    assert matrix("acme", None).state is State.ERROR
+    gone = matrix("acme", None)
+    assert (gone.state, gone.place) == (State.ERROR, "compute-001")
+
+
+def test_a_tenant_that_does_not_reach_itself_is_one_vrf():
+    assert matrix("acme", {"10.250.0.5"}).place == "VRF Vrf-acme"
