@@ -32,7 +32,7 @@ def state_root() -> Path:
     """Return $KVFABRIC_LAB_STATE, or /run/kvfabric for root, or a folder of the user's own."""
     given = os.environ.get("KVFABRIC_LAB_STATE")
     if given:
-        return Path(given)
+        return Path(given).absolute()
     if os.geteuid() == 0:
         return Path("/run/kvfabric")
     home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")

@@ -69,7 +69,8 @@ def _build_in(work: Path, tree: Path, docker: Path) -> Path:
     run_logged(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", str(kept / _FILE)], work / "mkfs.log")
     say("node image: importing it into a Docker engine in the VM (about half a minute)")
     # one processor: an import is twice as slow on two
-    started = machine.boot(state, Options(cpus=1), vm_words(docker, state, str(kept / _FILE)))
+    words = vm_words(docker, state, machine.seen(state, "disk", kept / _FILE))
+    started = machine.boot(state, Options(cpus=1), words)
     try:
         oneshot.run(started, ["sh", _SCRIPT, NODE_IMAGE], 300, lambda text: say(f"node image: {text}"))
     except CouldNotRunError as error:
@@ -87,7 +88,7 @@ def _logged(state: Path) -> bool:
 def vm_words(docker: Path, state: Path, disk: str) -> list[str]:
     """Return the kernel words of a VM with Docker: the layer of programs and the disk; puts kernel facts in the share.
 
-    `disk` is a file, or `COPY,FILE` for copy on write.
+    `disk` is a file, or `COPY,FILE` for copy on write, as the VM sees them.
     """
     binary = kernel.cached()
     if binary is None:
@@ -96,4 +97,4 @@ def vm_words(docker: Path, state: Path, disk: str) -> list[str]:
     facts.mkdir()
     for name in ("modules.builtin", "modules.builtin.modinfo"):
         shutil.copy(binary / name, facts)
-    return [f"lab.layer={docker}", f"ubd0={disk}"]
+    return [f"lab.layer={machine.seen(state, 'layer', docker)}", f"ubd0={disk}"]

@@ -56,5 +56,6 @@ def _start_vm(folder: Path, options: Options) -> Machine:
     if docker is None or image is None:
         raise CouldNotRunError("Docker and its disk are not built yet: run `kvfabric lab build --engine containerlab`")
     # what changes on the disk goes with the lab's folder; the cached one is never written to
-    words = disk.vm_words(docker, folder, f"{folder / 'disk.cow'},{image}")
+    copy, whole = uml.seen(folder, "disk.cow"), uml.seen(folder, "disk", image)
+    words = disk.vm_words(docker, folder, f"{copy},{whole}")
     return uml.boot(folder, options, words)

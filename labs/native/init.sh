@@ -1,9 +1,12 @@
 #!/bin/sh
 # First steps of the native machine, in namespaces of its own: our Debian root, writable in memory, then the agent.
 mount -t tmpfs -o size=75% lab "$LAB_ROOT"
-mkdir "$LAB_ROOT/upper" "$LAB_ROOT/work" "$LAB_ROOT/root"
-mount -t overlay -o "lowerdir=$LAB_LOWER,upperdir=$LAB_ROOT/upper,workdir=$LAB_ROOT/work" root "$LAB_ROOT/root"
-cd "$LAB_ROOT/root"
+cd "$LAB_ROOT"
+mkdir upper work root
+# mount options cannot hold every path of a host: blanks are well, commas and colons are not
+ln -s "$LAB_LOWER" lower
+mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work root root
+cd root
 mount --rbind /dev dev
 mount -t proc proc proc
 mount -t sysfs sys sys

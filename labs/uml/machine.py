@@ -53,6 +53,17 @@ def memory_mb(wanted: int) -> int:
     )
 
 
+def seen(state: Path, name: str, target: Path | None = None) -> str:
+    """Return the path by which a VM finds `name` in its lab's folder, there a link to `target` when one is given.
+
+    A kernel's words and mount options cannot hold every path of a host (blanks, commas, quotes); a VM's working folder
+    is the lab's.
+    """
+    if target:
+        (state / name).symlink_to(target.resolve())  # a VM follows one link, not a chain of them
+    return f"/proc/self/cwd/{name}"
+
+
 def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     """Boot the VM with more words on its kernel's command line (a disk, a layer over the root). See `start`."""
     binary, tree = kernel.cached(), root.cached()
@@ -66,12 +77,13 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
         str(binary / "linux"),
         *(f"mem={memory_mb(options.memory_mb)}M", f"ncpus={options.cpus}", "seccomp=on"),
         # its process and socket files go with the lab's folder, not into the user's home
-        *(f"uml_dir={state}/", "umid=uml"),
-        *("root=/dev/root", "rootfstype=hostfs", f"rootflags={tree}", "ro", "init=/lab-init"),
+        *("uml_dir=./", "umid=uml"),
+        *("root=/dev/root", "rootfstype=hostfs", f"rootflags={seen(state, 'root', tree)}", "ro", "init=/lab-init"),
         *(
-            f"lab.code={code_folder()}",
-            f"lab.share={state / 'share'}",
-            f"lab.pycache={pycache}",
+            f"lab.name={state.name}",
+            f"lab.code={seen(state, 'code', code_folder())}",
+            f"lab.share={seen(state, 'share')}",
+            f"lab.pycache={seen(state, 'pycache', pycache)}",
             f"lab.rdma={options.rdma}",
         ),
         *(f"ssl0=fd:{theirs.fileno()}", "con=null", "con0=null,fd:2", "con1=null", "quiet", "panic=-1"),

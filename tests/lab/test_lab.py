@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from labs import state
+from tests.lab.traces import processes, works_in
 from tests.lab.traffic import SPRAY, ask, packets_in, ping, serving
 
 pytestmark = pytest.mark.lab
@@ -64,15 +65,8 @@ def test_a_fault_with_an_end_goes_away_by_itself(lab):
     assert "netem" not in lab.run("leaf-01", ["tc", "qdisc", "show", "dev", "Ethernet256"]).out
 
 
-def _vms(mark):
-    return [p for p in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(p)]
-
-
-def _read(path):
-    try:
-        return path.read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
+def _vms(root):
+    return [pid for pid in processes() if works_in(pid, root)]
 
 
 def test_killed_tool_leaves_nothing(lab, tmp_path):
@@ -82,14 +76,14 @@ def test_killed_tool_leaves_nothing(lab, tmp_path):
     env = {**os.environ, "KVFABRIC_LAB_STATE": str(root)}
     tool = subprocess.Popen([sys.executable, "-c", code], env=env)
     deadline = time.monotonic() + 20
-    while not _vms(f"lab.share={root}") and time.monotonic() < deadline:
+    while not _vms(root) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert _vms(f"lab.share={root}")
+    assert _vms(root)
     tool.send_signal(signal.SIGKILL)
     tool.wait()
     deadline = time.monotonic() + 10
     while (root.exists() and list(root.iterdir())) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not list(root.iterdir())
-    assert not _vms(f"lab.share={root}")
+    assert not _vms(root)
     assert state.is_alive(lab.folder)

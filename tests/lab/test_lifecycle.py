@@ -34,7 +34,8 @@ def room(tmp_path, monkeypatch):
         engines.choose("uml")
     except CouldNotRunError as error:
         pytest.skip(f"no lab here: {error}")
-    root = Path(f"/run/kvlife-{os.getpid()}") if os.geteuid() == 0 else tmp_path / "s"
+    # a name that neither a kernel's words nor mount options can hold
+    root = Path(f"/run/kv life,{os.getpid()}") if os.geteuid() == 0 else tmp_path / "s ,"
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setenv("KVFABRIC_LAB_STATE", str(root))

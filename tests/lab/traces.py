@@ -45,6 +45,13 @@ def _namespaces(pid: int) -> set[str]:
     return found
 
 
+def works_in(pid: int, root: Path) -> bool:
+    """Whether a process has its working folder in `root`, as a VM has it in its lab's."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cwd").readlink().is_relative_to(root)
+    return False
+
+
 def mentioning(root: Path) -> list[str]:
     """Return processes, mounts, sockets and files that speak of a lab's state folder; the folder itself may stay."""
     mark = str(root)
@@ -52,9 +59,10 @@ def mentioning(root: Path) -> list[str]:
     found = [
         f"process {pid}: {_text(Path(f'/proc/{pid}/cmdline')).replace(chr(0), ' ')[:120]}"
         for pid in processes()
-        if pid not in me and mark in _text(Path(f"/proc/{pid}/cmdline"))
+        if pid not in me and (mark in _text(Path(f"/proc/{pid}/cmdline")) or works_in(pid, root))
     ]
-    found += [f"mount {line}" for line in _text(Path("/proc/self/mountinfo")).splitlines() if mark in line]
+    mounts = _text(Path("/proc/self/mountinfo")).replace("\\040", " ").splitlines()
+    found += [f"mount {line}" for line in mounts if mark in line]
     found += [f"socket {line}" for line in _text(Path("/proc/net/unix")).splitlines() if mark in line]
     # unlike rglob, walk does not mind that a folder goes away under it
     found += [f"file {folder}/{name}" for folder, folders, files in os.walk(root) for name in [*folders, *files]]
