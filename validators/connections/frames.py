@@ -102,8 +102,8 @@ def build(template: Template, count: int, **fields: Values) -> Frames:
     Each field is an array of `count` values or one value for all. Addresses are numbers. A field that the layout
     does not have raises ValueError (numpy's own).
     """
-    frames = np.empty(count, template.dtype)
-    frames[:] = np.frombuffer(template.frame, template.dtype)[0]
+    # repeating bytes is one copy; assigning a structure would go field by field
+    frames = np.frombuffer(bytearray(template.frame * count), template.dtype)
     ip_sum = np.full(count, template.ip_base, np.uint64)
     l4_sum = np.full(count, template.l4_base, np.uint64)
     if template.protocol == layout.TCP and "window" not in fields:

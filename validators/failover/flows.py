@@ -92,6 +92,7 @@ class _Side:
         self.resets = np.zeros(spec.total, np.int64)
         self.number = np.zeros(spec.total, np.uint32)
         self.next_send = np.full(spec.long, np.inf)
+        self._begun = 0  # flows from here on were never asked to send
         self.sent_at = np.zeros(spec.long)
         self.send_gaps = np.zeros(5000, np.int32)  # histogram, bins of 0.1 ms; the last one is open
         self.frozen_ns = 0
@@ -119,7 +120,7 @@ class _Side:
     def due(self) -> NDArray[Any]:
         """Return the long flows whose next frame is due, and put them off by one interval."""
         now = time.monotonic()
-        flows = np.flatnonzero(self.next_send <= now)
+        flows = np.flatnonzero(self.next_send[: self._begun] <= now)
         if len(flows):
             gaps = now - self.sent_at[flows][self.sent_at[flows] > 0]
             np.add.at(self.send_gaps, np.minimum(gaps * 10_000, len(self.send_gaps) - 1).astype(np.int64), 1)
@@ -133,6 +134,7 @@ class _Side:
         """Let long flows send from now on, spread over one interval."""
         spread = (flows % 97) / 97 * self.spec.interval_s
         self.next_send[flows] = time.monotonic() + spread
+        self._begun = max(self._begun, int(flows.max(initial=-1)) + 1)
 
     def end(self, flows: NDArray[Any], times: NDArray[np.int64]) -> None:
         """Note when flows were reset (the first time counts); an end that was told so says no more on them."""
@@ -275,10 +277,15 @@ class FlowsInitiator(_Side):
         if due > self._canaries:
             self._open(self.spec.long + np.arange(self._canaries, due))
             self._canaries = due
-        again = self.spec.long + np.arange(self._asked_again, self._canaries)
-        again = again[self.opened[again] < time.time_ns() - AGAIN_S * 1e9]
-        self._asked_again += len(again)
-        self._send(again[self.gaps.first[again] == 0], opening=True)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        oldest, long_ago = self._asked_again, time.time_ns() - AGAIN_S * 1e9
+        while self._asked_again < self._canaries and self.opened[self.spec.long + self._asked_again] < long_ago:
+            self._asked_again += 1
+        if self._asked_again > oldest:
+            again = self.spec.long + np.arange(oldest, self._asked_again)
+            self._send(again[self.gaps.first[again] == 0], opening=True)
 
     def report(self) -> dict[str, Any]:
         """Return what each flow met on its way back to here."""

@@ -20,11 +20,35 @@ class Gaps:
         self.before = np.zeros(count, np.int64)
         self.after = np.zeros(count, np.int64)
         self.frames = np.zeros(count, np.int64)
+        self._row = np.zeros(count, np.int64)
 
     def take(self, flows: NDArray[Any], times: NDArray[np.int64]) -> None:
         """Add good frames; a flow may have several in one batch."""
         if not len(flows):
             return
+        rows = np.arange(len(flows))
+        self._row[flows] = rows
+        if (self._row[flows] == rows).all():  # no flow twice: nothing to sort
+            self._take_distinct(flows, times)
+        else:
+            self._take_sorted(flows, times)
+
+    def _take_distinct(self, flows: NDArray[Any], times: NDArray[np.int64]) -> None:
+        previous = self.last[flows]
+        fresh = previous == 0
+        self.first[flows[fresh]] = times[fresh]
+        silence = np.where(fresh, 0, times - previous)
+        longer = silence > self.longest[flows]
+        self._keep_longest(flows[longer], silence[longer], previous[longer], times[longer])
+        self.last[flows] = np.maximum(previous, times)
+        self.frames[flows] += 1
+
+    def _keep_longest(
+        self, flows: NDArray[Any], silence: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
+    ) -> None:
+        self.longest[flows], self.before[flows], self.after[flows] = silence, before, after
+
+    def _take_sorted(self, flows: NDArray[Any], times: NDArray[np.int64]) -> None:
         order = np.lexsort((times, flows))
         flows, times = flows[order], times[order]
         starts = np.ones(len(flows), np.bool_)
@@ -40,9 +64,7 @@ class Gaps:
         ends[:-1] = flows[worst][1:] != flows[worst][:-1]
         pick = worst[ends]
         longer = pick[silence[pick] > self.longest[flows[pick]]]
-        self.longest[flows[longer]] = silence[longer]
-        self.before[flows[longer]] = previous[longer]
-        self.after[flows[longer]] = times[longer]
+        self._keep_longest(flows[longer], silence[longer], previous[longer], times[longer])
         last = np.ones(len(flows), np.bool_)
         last[:-1] = starts[1:]
         self.last[flows[last]] = np.maximum(self.last[flows[last]], times[last])
