@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError, InputError, Problem
-from labs.model import LAB_NAME, LAB_NAME_WORDS
+from labs.model import LAB_NAME, LAB_NAME_WORDS, Lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,6 +149,26 @@ def running() -> list[Path]:
         [path for path in root.iterdir() if path.is_dir() and not path.name.startswith(_GONE)] if root.is_dir() else []
     )
     return sorted(path for path in folders if is_alive(path))
+
+
+def listed() -> list[dict[str, Any]]:
+    """Return what each running lab is: lab, site, engine, number of nodes, since (Unix time), folder; JSON-ready."""
+    found = []
+    for folder in running():
+        facts = facts_of(folder)
+        with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+            lab = Lab.from_json((folder / "share" / "lab.json").read_text())
+            found.append(
+                {
+                    "lab": folder.name,
+                    "site": lab.site,
+                    "engine": facts.get("engine", "starting"),
+                    "nodes": len(lab.nodes),
+                    "since": facts.get("started", folder.stat().st_ctime),
+                    "folder": str(folder),
+                }
+            )
+    return found
 
 
 def find(name: str = "") -> Path:

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import termios
@@ -15,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from scapy.utils import RawPcapReader
 
 from fabric.problem import CouldNotRunError
 from labs import engines
@@ -140,6 +142,41 @@ def test_capture_writes_what_tcpdump_reads(tmp_path):
     assert len(read.stdout.splitlines()) == 12
 
 
+def test_capture_until_control_c_is_a_whole_file_for_others_too(tmp_path):
+    file = tmp_path / "live.pcap"
+    tool = subprocess.Popen([*KVFABRIC, "capture", PORT, "-c", "0", "-w", str(file)], stderr=subprocess.PIPE)
+    _wait_for(lambda: file.exists() and file.stat().st_size > 1000)
+    tool.send_signal(signal.SIGINT)
+    assert tool.wait(60) == 0, tool.stderr.read()
+    with RawPcapReader(str(file)) as packets:
+        assert sum(1 for _ in packets) > 5
+
+
+def test_a_capture_that_tcpdump_refuses_leaves_no_file(tmp_path):
+    done = _lab("capture", PORT, "-w", str(tmp_path / "x.pcap"), "no", "such", "filter")
+    assert (done.returncode, "syntax error" in done.stderr) == (1, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_labs_side_by_side_are_told_apart(lab):
+    small = ["--slice", "leaves=1,spines=0,gateways=0,servers=1", "--engine", "uml", "--name", "beside"]
+    assert _lab("up", "lab", *small).returncode == 0
+    try:
+        rows = json.loads(_lab("list", "--format", "json").stdout)
+        assert [(row["lab"], row["site"], row["engine"], row["nodes"]) for row in rows] == [
+            ("beside", "lab", "uml", 2), ("verbs", "lab", "uml", len(lab.lab.nodes)),
+        ]  # fmt: skip
+        assert _lab("list").stdout.splitlines()[0].split() == ["lab", "site", "engine", "nodes", "since", "folder"]
+        which = _lab("status")
+        assert (which.returncode, "more than one is running: beside, verbs" in which.stderr) == (2, True)
+        assert _lab("exec", "-n", "beside", "leaf-01", "--", "touch", "/tmp/here").returncode == 0
+        assert _lab("exec", "-n", "verbs", "leaf-01", "--", "test", "-e", "/tmp/here").returncode == 1
+        assert _lab("down").returncode == 2  # nobody stops the wrong one
+    finally:
+        assert _lab("down", "--name", "beside").returncode == 0
+    assert _lab("status").returncode == 0
+
+
 def test_capture_ends_in_time_and_filters():
     done = _lab("capture", PORT, "--for", "3", "udp", "port", "3784")
     assert done.returncode == 0
@@ -158,7 +195,7 @@ def test_impair_delays_until_its_end(lab):
     end = next(e for e in link.ends() if e.node == "gw-01")
     address = json.loads(lab.run("gw-01", ["ip", "-j", "-4", "addr", "show", "dev", end.interface]).out)[0]
     target = address["addr_info"][0]["local"]
-    made = _lab("impair", f"gw-01:{end.interface}", "--delay", "40", "--for", "20")
+    made = _lab("impair", f"gw-01:{end.interface}", "--delay", "40", "--for", "12")
     assert (made.returncode, json.loads(made.stdout)["target"]) == (0, link.id)
     again = _lab("impair", link.id, "--loss", "1")  # the same link by another name
     assert (again.returncode, "impaired already" in again.stderr) == (2, True)

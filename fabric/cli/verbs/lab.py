@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fabric.cli import lab_export
+from fabric.cli import lab_export, lab_list
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json
@@ -38,6 +38,7 @@ def command() -> None:
 
 
 command.add_command(lab_export.command, "export")
+command.add_command(lab_list.command, "list")
 
 
 @command.command()
@@ -254,7 +255,9 @@ def shell(ctx: click.Context, name: str, node: str) -> None:
 @_NAME
 @click.argument("port", metavar="LINK|NODE:INTERFACE")
 @click.argument("expression", nargs=-1, type=click.UNPROCESSED)
-@click.option("-c", "--count", type=click.IntRange(min=0), help="Stop after this many packets; 100 without --for.")
+@click.option(
+    "-c", "--count", type=click.IntRange(min=0), help="Stop after this many packets, 0: never; 100 without --for."
+)
 @click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Stop after this many seconds.")
 @click.option(
     "-w",
@@ -274,7 +277,7 @@ def capture(
     Examples:
       kvfabric lab capture spine-01:Ethernet0 -c 20 -w spine.pcap
       kvfabric lab capture leaf-01:Ethernet256 --for 10 udp port 4789
-      kvfabric lab capture spine-01:Ethernet0 -c 20 -w - | tcpdump -r -
+      kvfabric lab capture spine-01:Ethernet0 -c 0 -w - | wireshark -k -i -      live, until Ctrl-C
     """
     import os
     from pathlib import Path
@@ -297,8 +300,12 @@ def capture(
         process = lab.start(end.node, argv, paced=True)
         if target in {None, "-"}:
             ctx.exit(relay(process, reads=False))
-        with Path(str(target)).open("wb") as file:
-            ctx.exit(relay(process, file.fileno(), reads=False))
+        path = Path(str(target))
+        with path.open("wb") as file:
+            code = relay(process, file.fileno(), reads=False)
+        if code and path.is_file() and not path.stat().st_size:
+            path.unlink()  # tcpdump refused, and an empty file is no capture
+        ctx.exit(code)
 
 
 @command.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -80,6 +81,20 @@ def test_names_that_the_lab_does_not_have_are_refused(argv, said, monkeypatch, c
     monkeypatch.setattr("labs.engines.choose", lambda _name: "uml")
     assert _run(["lab", *argv]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_list_of_no_labs_is_empty(nothing, capsys):
+    assert _run(["lab", "list", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert _run(["lab", "list"]) == 0
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "no lab is running\n")
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_lab_that_is_only_just_starting_is_listed(capsys):
+    assert _run(["lab", "list"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:3] == ["here", "starting", "2"]
 
 
 def test_down_of_a_dead_lab_tells_why_and_leaves_nothing(nothing, capsys):
