@@ -79,7 +79,7 @@ class _Peak:
         if self.after > self.before:
             return f"{amount}, risen in this run from {self.before:,}"
         again = f"; clear it (`{_CLEAR} {clear}`) when nobody else reads it, and run again"
-        return f"{amount}, not risen in this run{again if self.state() is State.FAIL else ''}"
+        return f"{amount}, no higher than at the first look{again if self.state() is State.FAIL else ''}"
 
 
 def judge_groups(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fabric.build import load_plan
 from fabric.qos.headroom import lossless_ports
@@ -112,6 +115,14 @@ def test_what_is_no_table_of_pools_or_polls_is_unreadable():
         polling("Usage: counterpoll [OPTIONS]")
 
 
+@given(st.text() | st.sampled_from([HEADROOM, TWO_ASICS, POOL, POLLS]), st.integers(0, 400), st.text(max_size=9))
+def test_damaged_output_is_read_or_unreadable_and_nothing_else(text, at, put):
+    damaged = text[:at] + put + text[at + 1 :]
+    for read in (lambda: by_port(damaged, GROUP), lambda: by_pool(damaged), lambda: polling(damaged)):
+        with suppress(UnreadableError):
+            assert isinstance(read(), dict)
+
+
 def cell(value, port=PORT.interface, group=3):
     """A fault: what a port's priority group shows, one value for each look."""
 
@@ -189,7 +200,9 @@ def test_headroom_that_was_used_up_fails_with_port_priority_and_what_to_do(peak)
 def test_headroom_that_was_used_up_before_the_run_fails_and_says_so():
     (part,) = bad(ask({GROUPS: cell(FULL)}))
     assert part.state is State.FAIL
-    assert "not risen in this run; clear it (`sudo sonic-clear priority-group watermark headroom`)" in part.text
+    assert (
+        "no higher than at the first look; clear it (`sudo sonic-clear priority-group watermark headroom`)" in part.text
+    )
 
 
 def test_headroom_of_a_lossy_priority_or_of_a_port_without_pfc_decides_nothing():
