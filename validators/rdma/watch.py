@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 8
 _TIMEOUT_S = 30.0
+_LOOK_AGAIN_S = 0.2
 
 
 def stations_of(plan: Plan, flows: Sequence[Flow], places: Places, backend: str) -> list[Station]:
@@ -130,8 +131,13 @@ def ask_all(
         return text, f"exit {done.code}: {done.stderr.decode(errors='replace').strip()[-200:]}" if failed else ""
 
     with ThreadPoolExecutor(_TOGETHER) as pool:
+        asked = [pool.submit(ask, number) for number in range(len(stations))]
         try:
-            return list(pool.map(ask, range(len(stations))))
+            return [one.result() for one in asked]
         except BaseException:
-            places.abandon()  # the pool would wait for hosts that nobody waits for any more
+            # the pool would wait for hosts that nobody waits for any more, also for those about to be asked just now
+            pool.shutdown(wait=False, cancel_futures=True)
+            places.abandon()
+            while wait(asked, _LOOK_AGAIN_S).not_done:
+                places.abandon()
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from fabric.problem import CouldNotRunError
@@ -16,7 +18,7 @@ from validators.rdma.path import stages
 from validators.rdma.path_judge import judge_counters, links_of_all_rounds, timeline
 from validators.rdma.places import LabPlaces, SshPlaces
 from validators.rdma.sets import Flow
-from validators.rdma.watch import Sampler, counting, stations_of
+from validators.rdma.watch import Sampler, ask_all, counting, stations_of
 from validators.results import Result, State
 
 pytestmark = pytest.mark.unit
@@ -102,6 +104,30 @@ def test_the_table_goes_away_and_a_device_that_refuses_is_named(lab_plan, flow: 
     assert [samples[0]["when"], samples[-1]["when"]] == ["before", "after"]
     assert samples[0]["devices"]["spine-01"] == {"error": "no route to host"}
     assert "said nothing to links" in samples[0]["devices"]["leaf-02"]["error"]
+
+
+def test_a_device_that_is_asked_just_when_all_end_ends_too(lab_plan, flow: Flow) -> None:
+    ended: list[bool] = []
+    first, second = threading.Event(), threading.Event()
+
+    class Late(Node):
+        def execute(self, argv, stdin: bytes, timeout_s: float) -> Finished:
+            first.wait(20)
+            ended.append(second.wait(20))
+            raise CouldNotRunError("ended")
+
+    class Interrupted(Node):
+        def execute(self, argv, stdin: bytes, timeout_s: float) -> Finished:
+            raise KeyboardInterrupt
+
+    class Ending(Lab):
+        def abandon(self) -> None:
+            (second if first.is_set() else first).set()
+
+    lab = Ending(lab_plan, leaf_01=Interrupted([]), leaf_02=Late([]))
+    with pytest.raises(KeyboardInterrupt):
+        ask_all(stations_of(lab_plan, [flow], lab, "tcp"), lab)
+    assert ended == [True]
 
 
 def _row(flow: Flow, **changes) -> Row:
