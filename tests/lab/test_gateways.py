@@ -94,8 +94,8 @@ def test_a_forward_to_the_wrong_port_is_found(lab: Running, plan: Plan) -> None:
 def test_a_wrong_timer_in_the_gateway_is_found(lab: Running, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     right = in_lab.shortened
 
-    def wrong(text: str, scale: float) -> str:
-        return right(text, scale).replace("unreplied : 3, replied : 12", "unreplied : 3, replied : 6")
+    def wrong(text: str, scale: float, label: str = "") -> str:
+        return right(text, scale, label).replace("unreplied : 3, replied : 12", "unreplied : 3, replied : 6")
 
     monkeypatch.setattr(in_lab, "shortened", wrong)
     (result,) = in_lab.run_idle(plan, lab, tenant="acme", exposure="masquerade")
