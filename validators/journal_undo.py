@@ -69,6 +69,12 @@ class UndoLog:
         if failed:
             raise CouldNotRunError(failed)
 
+    def settle(self) -> None:
+        """Say that all pending deeds have been taken back by who did them: nothing is left to do."""
+        for undo in self._pending:
+            self._lines.append({"done": undo.number})
+        self._pending.clear()
+
     def revert_all(self) -> list[str]:
         """Take everything back, newest first. Returns what could not be taken back, in words; that stays pending."""
         return [failure for undo in reversed(self.pending) if (failure := self._revert(undo))]

@@ -108,6 +108,7 @@ class _ProbeCheck(Check, abstract=True):
         for group in groups.values():
             results = self.probe(context, lab, group)
             found |= {one: {"results": [result_to_dict(seen)]} for one, seen in zip(group, results, strict=True)}
+        context.undo.settle()  # a probe that ends in order has taken its stand and its timers back
         return [found[inputs] for inputs in cases]
 
     def _on_site(self, context: Context, hosts: Mapping[str, Host], inputs: Any) -> Observations | Exception:

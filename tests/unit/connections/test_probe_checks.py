@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from validators.check import Context, NotJudgedError
 from validators.connections import checks
 from validators.connections.checks import ConnectionLadder, ExposureInputs, IdleInputs, IdleTimeouts, NatBehaviour
 from validators.journal_records import result_to_dict
+from validators.journal_undo import UndoLog, has_pending
 from validators.results import Result, State
 
 pytestmark = pytest.mark.unit
@@ -32,7 +34,9 @@ def test_exposures_that_are_measured_by_another_one_are_named() -> None:
     assert other.text == "measured"
 
 
-def test_cases_that_differ_in_nothing_but_the_exposure_are_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_that_differ_in_nothing_but_the_exposure_are_one_pass(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     passes: list[list[Any]] = []
 
     def probe(_check: Any, _context: Any, _lab: Any, group: list[Any]) -> list[Result]:
@@ -53,7 +57,12 @@ def test_cases_that_differ_in_nothing_but_the_exposure_are_one_pass(monkeypatch:
         IdleInputs(tenant="acme", exposure="forward-2", scale=0.5),
         IdleInputs(tenant="globex", exposure="forward"),
     )
-    found = IdleTimeouts().collect_all(Context(PLAN, None, None), [one, slow, gone, two])  # type: ignore[arg-type]
+    undo = UndoLog(tmp_path / "undo.jsonl", None)  # type: ignore[arg-type]
+    context = Context(PLAN, None, undo)  # type: ignore[arg-type]
+    undo.push("compute-001", "down", "remove the tester's stand")
+    found = IdleTimeouts().collect_all(context, [one, slow, gone, two])
+    assert not undo.pending
+    assert not has_pending(tmp_path / "undo.jsonl")
     assert passes == [[one, two], [slow]]
     assert [seen["results"][0]["subject"] for seen in found if isinstance(seen, dict)] == [
         "masquerade",
@@ -62,7 +71,12 @@ def test_cases_that_differ_in_nothing_but_the_exposure_are_one_pass(monkeypatch:
     ]
     assert isinstance(found[2], NotJudgedError)
     with pytest.raises(NotJudgedError, match="no server of it"):
-        IdleTimeouts().collect(Context(PLAN, None, None), gone)  # type: ignore[arg-type]
+        IdleTimeouts().collect(context, gone)
+    monkeypatch.setattr(IdleTimeouts, "probe", lambda *_: 1 / 0)
+    undo.push("compute-001", "down", "remove the tester's stand")
+    with pytest.raises(ZeroDivisionError):
+        IdleTimeouts().collect(context, one)
+    assert undo.pending  # what broke may have left its stand
 
 
 def test_on_a_site_one_exposure_that_cannot_be_measured_is_nothing_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
