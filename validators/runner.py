@@ -19,6 +19,7 @@ from fabric.problem import CouldNotRunError
 from fabric.strict_json import loads
 from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, judged
 from validators.devices.answers import Answer, Ask
+from validators.devices.lab import MACHINE
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
 from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine
 from validators.runner_passes import Passes
@@ -98,6 +99,8 @@ class Runner:
         for case in cases if self.options.stored is None else ():
             if case.id not in self.journal.finished and not self._reason_to_skip(case):
                 asks.update(dict.fromkeys(case.check().asks_at_start(self.plan, case.inputs)))
+        if asks and not self.devices.physical:
+            asks[Ask(MACHINE, "pauses")] = None  # a lab that is not let run loses what it should not
         self.begun_at = time.monotonic()
         self.begun = self.devices.gather(asks) if asks else {}
 
@@ -190,9 +193,9 @@ class Runner:
             result = self._once(context, case, check)
             if result.state not in BAD or self.options.stored is not None or not self.options.settle_s:
                 return result
-            if not check.settles:
+            if not check.settles and result.state is not State.UNKNOWN:
                 return result
-            if not check.passive:
+            if not (check.passive and check.settles):
                 return self._second(context, case, check, result)
             if time.monotonic() >= deadline:
                 return result

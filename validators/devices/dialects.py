@@ -32,7 +32,21 @@ _FRR = {
 
 _CARRIER = 'for p in /sys/class/net/*; do echo "${p##*/} $(cat $p/carrier_changes)"; done'
 
-_LINUX = {
+# a lab's own machine: each moment when it let nobody run, with its length in s, from the first question to the second
+_WATCH = (
+    "import os, time; f = '/run/kvfabric-pauses'; last = time.time()\n"
+    "while os.path.exists(f) and last < os.stat(f).st_ctime + 7200:\n"
+    " time.sleep(0.05); now = time.time()\n"
+    " if now - last > 0.2: open(f + '.log', 'a').write('%.2f %.2f\\n' % (now, now - last))\n"
+    " last = now"
+)
+_PAUSES = {
+    "pauses": "cd /run && rm -f kvfabric-pauses && sleep 0.1 && : > kvfabric-pauses.log && : > kvfabric-pauses && "
+    f'{{ setsid python3 -c "{_WATCH}" </dev/null >/dev/null 2>&1 & }}',
+    "pauses-since": "cd /run && rm kvfabric-pauses && date +%s.%N && cat kvfabric-pauses.log",
+}
+
+_LINUX = _PAUSES | {
     "carrier": _CARRIER,
     # one vtysh for both: to start it costs more than any answer; its first line is the daemons, or why there are none
     "version": "uname -sr; vtysh -c 'show daemons' -c 'show version' 2>&1 | "

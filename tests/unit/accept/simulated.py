@@ -95,6 +95,12 @@ class SimulatedSite:
             return "SONiC Software Version: SONiC.202505\nDistribution: Debian 12.11"
         return "Linux 6.1\nFRRouting 8.4.4\ndaemons: zebra bgpd bfdd staticd"
 
+    def say_pauses(self, device):
+        return ""
+
+    def say_pauses_since(self, device):
+        return "1796014800.5\n"
+
     def say_clock(self, device):
         return "1796014800"
 

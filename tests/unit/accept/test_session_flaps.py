@@ -12,6 +12,7 @@ from validators import runner_acceptance
 from validators.catalog import Selection
 from validators.control_plane.check_flaps import SessionFlapInputs, SessionFlaps
 from validators.devices.answers import Answer, unasked
+from validators.devices.lab import MACHINE
 from validators.report.redact import Redactor
 from validators.results import State
 from validators.runner_acceptance import Acceptance, accept
@@ -76,6 +77,42 @@ def test_a_session_that_went_down_and_came_back_is_named_with_its_place_and_what
     assert leaf.parts[0].labels["link"] in PLAN.links
     again, _, _ = accept(Acceptance(PLAN, tmp_path / "again", stored=folder, selection=Selection(checks=("session*",))))
     assert {s: r.state for s, r in _bad(again).items()} == {"leaf-01": State.FAIL}
+
+
+def test_what_flaps_while_the_lab_stands_still_is_unknown_and_looked_at_once_more(tmp_path, monkeypatch):
+    site = SimulatedSite(PLAN)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor([])))
+    looks = iter((1, 2, 2))  # at the start, then it has gone down, then not again
+
+    def change(data):
+        downs = next(looks)
+        return [peer | {"session-down": downs} for peer in data]
+
+    site.broken[("leaf-01", "bfd-counters")] = change
+    site.broken[(MACHINE, "pauses-since")] = lambda _: "1000.0\n970.5 1.25\n980.0 0.30\n"
+    run, _, _ = _accept(tmp_path)
+    (leaf,) = (r.result for r in run.records if r.case.startswith("session-flaps:leaf-01#"))
+    assert leaf.state is State.PASS
+    assert leaf.text.startswith("all 4 sessions stayed as they were (second attempt; the first one: leaf-01 E1/")
+    assert "BFD went down 1 time, 0 are allowed" in leaf.text
+    assert "tester-limited: the lab's machine stood still for up to 1.2 s" in leaf.text
+    assert run.verdict == "accepted"
+
+
+@pytest.mark.parametrize(("paused", "state"), [("1000.0\n970.5 0.40\n", State.FAIL), ("", State.FAIL)])
+def test_a_lab_that_let_its_routers_run_excuses_no_flap(tmp_path, monkeypatch, paused, state):
+    site = SimulatedSite(PLAN)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor([])))
+    site.broken[("leaf-01", "bgp-counters")] = _bgp(connectionsDropped=2)
+    site.broken[(MACHINE, "pauses-since")] = lambda _: paused
+    assert {name: result.state for name, result in _bad(_accept(tmp_path)[0]).items()} == {"leaf-01": state}
+
+
+def test_real_devices_are_asked_for_nothing_of_a_lab(tmp_path, monkeypatch):
+    site = SimulatedSite(PLAN, physical=True)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor([])))
+    _accept(tmp_path)
+    assert MACHINE not in {device for device, _ in site.asked}
 
 
 def test_bfd_alone_can_flap_and_a_daemon_that_starts_anew_is_told(site, tmp_path):
