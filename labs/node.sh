@@ -117,6 +117,8 @@ soft_roce() {
     # the far end of a cable may come later, so light says nothing
     case $dark in *" $port "*) continue ;; esac
     if said=$(rdma link add "$node.$port" type rxe netdev "$port" 2>&1); then verbs_files "$node.$port"
+    elif rdma dev show "$node.$port" >/dev/null 2>&1; then
+      complain "no Soft-RoCE on $port: another lab of this kernel has a device $node.$port"
     else complain "no Soft-RoCE on $port: $said"
     fi
   done

@@ -186,7 +186,6 @@ def _server(node: Node) -> dict[str, Any]:
     from labs.native.bringup import rdma_name
     from labs.native.nodes import run_in
 
-    wanted = {rdma_name(node.name, interface): interface for interface in node.rdma}
     row: dict[str, Any] = {"node": node.name, "tenants": list(node.tenants), "trouble": "", "rdma": []}
     try:
         done = run_in(node.name, ["rdma", "-j", "link", "show"])
@@ -197,12 +196,24 @@ def _server(node: Node) -> dict[str, Any]:
         row["trouble"] = done.stderr.strip() or f"rdma ended with {done.returncode}"
         return row
     links = json.loads(done.stdout or "[]")
-    states = {link.get("ifname"): str(link.get("state", "unknown")) for link in links}
-    row["rdma"] = [
-        {"device": device, "interface": interface, "state": states.get(device, "absent")}
-        for device, interface in wanted.items()
-    ]
+    row["rdma"] = rdma_devices({rdma_name(node.name, interface): interface for interface in node.rdma}, links)
     return row
+
+
+def rdma_devices(wanted: dict[str, str], links: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the state of a node's devices (name -> interface) from what `rdma -j link` says inside it.
+
+    One kernel shows the devices of all its nodes and labs in each, but the interface only where that is.
+    """
+    said = {str(link.get("ifname")): link for link in links}
+    found = []
+    for device, interface in wanted.items():
+        state = "absent"
+        if link := said.get(device):
+            own = link.get("netdev") == interface
+            state = str(link.get("state", "unknown")) if own else "of another lab of this kernel"
+        found.append({"device": device, "interface": interface, "state": state})
+    return found
 
 
 def server_faults(row: dict[str, Any]) -> list[str]:

@@ -104,6 +104,19 @@ def test_the_engine_of_such_a_host_is_native_and_a_killed_supervisor_leaves_noth
     host.run("rmdir", folder).check()
 
 
+def test_two_labs_on_one_kernel_have_one_set_of_rdma_devices_and_the_second_is_told(host: Host):
+    assert host.lab("up", "lab", *SMALL, "--name", "first").rc == 0
+    second = host.lab("up", "lab", *SMALL, "--name", "second")
+    assert second.rc == 1
+    text = "compute-001: no Soft-RoCE on be0-port0: another lab of this kernel has a device compute-001.be0-port0"
+    assert text in second.err
+    first, second = (host.lab("status", "--format", "json", "--name", name) for name in ("first", "second"))
+    assert (first.rc, json.loads(first.out)["missing"]) == (0, [])
+    lacks = [f"compute-001: RDMA device compute-001.be{i}-port0 is of another lab of this kernel" for i in (0, 1)]
+    assert (second.rc, json.loads(second.out)["missing"]) == (1, lacks)
+    assert [host.lab("down", "--name", name).rc for name in ("second", "first")] == [0, 0]
+
+
 # the first word of the phase in which the tool is hit
 @pytest.mark.parametrize(("moment", "blow"), [("booting", "INT"), ("building", "KILL"), ("waiting", "TERM")])
 def test_up_cut_short_leaves_nothing(host: Host, moment, blow):

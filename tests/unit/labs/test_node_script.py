@@ -150,6 +150,8 @@ def test_a_part_that_fails_makes_the_node_useless_and_says_so(root, name, progra
 def test_a_soft_roce_device_that_cannot_be_is_a_complaint(root):
     root.program("bin/rdma", "echo no rxe >&2", 1)
     assert "! no Soft-RoCE on be0: no rxe" in root.run("up", KV_RDMA="be0").stdout
+    root.program("bin/rdma", '[ "$1" = dev ] && exit 0; echo Too many open files in system >&2', 1)
+    assert "! no Soft-RoCE on be0: another lab of this kernel has a device" in root.run("up", KV_RDMA="be0").stdout
 
 
 def test_a_container_s_way_out_is_taken_away(root):

@@ -136,6 +136,18 @@ def test_a_gateway_without_nat_and_a_mute_one_are_told():
     assert "DOES NOT ANSWER" in text
 
 
+def test_an_rdma_device_of_another_lab_of_the_same_kernel_is_not_this_ones():
+    links = [
+        {"ifname": "s.be0", "state": "ACTIVE", "netdev": "be0"}, {"ifname": "s.be1", "state": "ACTIVE"},
+        {"ifname": "s.be2", "state": "DOWN", "netdev": "be2"},
+    ]  # fmt: skip
+    rows = status.rdma_devices({f"s.be{i}": f"be{i}" for i in range(4)}, links)
+    assert [row["state"] for row in rows] == ["ACTIVE", "of another lab of this kernel", "DOWN", "absent"]
+    said = status.server_faults({"node": "s", "tenants": [], "trouble": "", "rdma": rows})
+    assert said[0] == "s: RDMA device s.be1 is of another lab of this kernel"
+    assert len(said) == 3
+
+
 def test_rdma_devices_that_are_not_there_are_told():
     devices = [
         {"device": "s.be0", "interface": "be0", "state": "ACTIVE"},
