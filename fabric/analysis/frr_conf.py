@@ -39,6 +39,8 @@ class AddressFamily:
     line: int
     active: dict[str, int] = field(default_factory=dict)
     route_maps: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    filters: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    max_prefix: dict[str, tuple[int, int]] = field(default_factory=dict)
     redistribute: dict[str, tuple[str, int]] = field(default_factory=dict)
     networks: dict[str, int] = field(default_factory=dict)
     advertise: dict[str, int] = field(default_factory=dict)
@@ -56,6 +58,10 @@ class AddressFamily:
     def route_map(self, names: tuple[str, ...], direction: str) -> str:
         """Return the first route-map set for one of `names` (neighbor, then its group) in a direction, or nothing."""
         return next((self.route_maps[n, direction][0] for n in names if (n, direction) in self.route_maps), "")
+
+    def prefix_list(self, names: tuple[str, ...], direction: str) -> str:
+        """Return the first prefix list set for one of `names` in a direction, or nothing."""
+        return next((self.filters[n, direction][0] for n in names if (n, direction) in self.filters), "")
 
 
 @dataclass(slots=True)
@@ -345,6 +351,10 @@ def _family_neighbor(family: AddressFamily, number: int, words: Words) -> None:
         family.active[words[1]] = number
     elif words[2] == "route-map" and len(words) > 4:
         family.route_maps[words[1], words[4]] = (words[3], number)
+    elif words[2] == "prefix-list" and len(words) > 4:
+        family.filters[words[1], words[4]] = (words[3], number)
+    elif words[2] == "maximum-prefix" and len(words) > 3:
+        family.max_prefix[words[1]] = (_number(words[3]), number)
     else:
         family.other.append((number, words))
 

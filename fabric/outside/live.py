@@ -45,7 +45,8 @@ _HARMLESS = re.compile(
 )
 # statements that decide who may talk to whom: the daemons must still have them after loading
 _KEPT = re.compile(
-    r"^(vni \d|route-target |import vrf |advertise |network |neighbor \S+ (route-map|prefix-list|activate))"
+    r"^(vni \d|route-target |import vrf |advertise |network "
+    r"|neighbor \S+ (route-map|prefix-list|activate|maximum-prefix))"
 )
 
 

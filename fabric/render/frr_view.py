@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fabric.gateway.targets import default_route_target
 from fabric.plan import FABRIC_LINK, GATEWAY_LINK, LEAF_KINDS, SERVER_LINK, SPINE
+from fabric.prefix_counts import RESTART_MINUTES, expected_from, prefix_limit
 from fabric.qos.headroom import rdma_links
 from fabric.render.text_templates import template
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 # a gateway's rank in its group travels as community 50001:<rank>; rank 0 gets the highest local preference
 _RANK_COMMUNITY = 50001
 _BEST_PREFERENCE = 210
-_RANKS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,39 @@ def sessions(plan: Plan, switch: Switch) -> tuple[Session, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class PeerGroup:
+    """Sessions of one kind, the prefixes that each may bring, and what happens beyond."""
+
+    name: str
+    limit: int
+    beyond: str
+
+
+def peer_groups(plan: Plan, switch: Switch, around: tuple[Session, ...]) -> tuple[PeerGroup, ...]:
+    """Return the peer groups of a switch that have sessions: other switches, gateways."""
+    ends, inside = f"restart {RESTART_MINUTES}", "warning-only" if switch.kind in LEAF_KINDS else ""
+    found = []
+    for group, beyond in (("FABRIC", inside or ends), ("GATEWAYS", ends)):
+        devices = {session.device for session in around if session.group == group}
+        if devices:
+            most = max(expected_from(plan, device) for device in devices)
+            found.append(PeerGroup(group, prefix_limit(most), beyond))
+    return tuple(found)
+
+
+def loopback_pools(plan: Plan) -> tuple[str, ...]:
+    """The pools that loopbacks and VTEPs are from, as a prefix list says `their /32s`."""
+    pools = [pool.range for pool in plan.pools if pool.name in {"loopback", "vtep"}]
+    return tuple(pool if pool.endswith("/32") else f"{pool} ge 32" for pool in pools)
+
+
+def gateway_ranks(plan: Plan, fabric: str) -> tuple[tuple[int, str, int], ...]:
+    """Return (rank, community, local preference) of every place that a gateway of the fabric has in a group."""
+    ranks = {rank for gateway in plan.gateways.values() if gateway.fabric == fabric for rank in gateway.ranks.values()}
+    return tuple((rank, f"{_RANK_COMMUNITY}:{rank}", _BEST_PREFERENCE - rank) for rank in sorted(ranks))
+
+
 def gateway_ways(plan: Plan, switch: Switch) -> tuple[Session, ...]:
     """The sessions of a spine to the leaf whose way to the gateways it prefers, so that each way is told by some spine.
 
@@ -192,16 +225,16 @@ def routing_text(plan: Plan, switch: Switch, *, fpm: bool) -> str:
     """Return the frr.conf of a switch; `fpm` adds SONiC's two forwarding-plane lines."""
     fabric = plan.fabrics[switch.fabric]
     around = sessions(plan, switch)
-    ranks = max((rank + 1 for gateway in plan.gateways.values() for rank in gateway.ranks.values()), default=0)
     return template("frr/frr.conf.j2").render(
         switch=switch,
         fpm=fpm,
         sessions=around,
-        groups=[group for group in ("FABRIC", "GATEWAYS") if any(s.group == group for s in around)],
+        groups=peer_groups(plan, switch, around),
+        loopbacks=loopback_pools(plan),
         gateway_asns=sorted({s.asn for s in around if s.group == "GATEWAYS"}),
         ways=gateway_ways(plan, switch),
         all_gateway_asns=sorted({gateway.asn for gateway in plan.gateways.values()}),
-        ranks=[(r, f"{_RANK_COMMUNITY}:{r}", _BEST_PREFERENCE - r) for r in range(max(_RANKS, ranks))],
+        ranks=gateway_ranks(plan, switch.fabric) if switch.vtep else (),
         vrfs=site_view(plan).tenant_vrfs(switch),
         max_paths=max(fabric.max_paths, len(around)),
     )

@@ -20,6 +20,8 @@ from fabric.gateway.served import (
     served,
 )
 from fabric.gateway.space import NEVER_OUTSIDE
+from fabric.prefix_counts import of_fabric, prefix_limit
+from fabric.render.frr_view import loopback_pools
 from fabric.render.linux_machine import with_install
 from fabric.render.text_templates import template
 from fabric.resources import data_folder
@@ -93,7 +95,8 @@ def view_model(plan: Plan, gateway: Gateway) -> dict[str, Any]:
         "icmp_timeout": timeouts.ICMP_S,
         "dns_port": timeouts.DNS_PORT,
         "never_out": NEVER_OUTSIDE,
-        "never_in": NEVER_OUTSIDE,
+        "loopbacks": loopback_pools(plan),
+        "limit": prefix_limit(of_fabric(plan, gateway.fabric)),
         "quoted": _quoted,
         "collapsed": lambda prefixes: ", ".join(collapsed(prefixes)),
         "fabric": inside,

@@ -39,6 +39,7 @@ def test_vtysh_accepts_every_router(site: str, target: str | None, rendered: Cal
         ("maximum-paths 64", "maximum-paths 9999"),
         ("neighbor FABRIC peer-group", "neighbor FABRIC peergroup"),
         ("detect-multiplier 3", "detect-multiplier 0"),
+        ("maximum-prefix 64 restart 5", "maximum-prefix 64 restart"),
         (" vni 100", " vni 99999999"),
     ],
 )

@@ -272,6 +272,9 @@ def _dangling(conf: FrrConf) -> Iterator[tuple[str, int, str]]:
             for name, line in maps:
                 if name and name not in conf.route_maps:
                     yield bgp.vrf or "default", line, f"route-map {name} is not defined"
+            for name, line in family.filters.values():
+                if name not in conf.prefix_lists:
+                    yield bgp.vrf or "default", line, f"prefix-list {name} is not defined"
     yield from _dangling_matches(conf)
 
 

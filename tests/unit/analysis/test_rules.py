@@ -91,6 +91,8 @@ IN_TEXT: dict[str, tuple[str, str, str, str]] = {
     "bgp.as-numbers": ("leaf-02", FRR, "router bgp 65102", "router bgp 65101"),
     "bgp.router-id": (LEAF, FRR, "bgp router-id 172.30.8.3", "bgp router-id 0.0.0.0"),
     "bgp.loopbacks": (LEAF, FRR, "  network 172.30.12.3/32\n", ""),
+    "bgp.takes-only-its-own": (LEAF, FRR, "permit 172.30.8.0/22 ge 32", "permit 0.0.0.0/0 ge 32"),
+    "bgp.maximum-prefix": (SPINE, FRR, "maximum-prefix 64", "maximum-prefix 4"),
     "frr.references": (LEAF, FRR, "route-map EVPN-IN in", "route-map MISSING in"),
     "bgp.policy": (LEAF, FRR, " no bgp ebgp-requires-policy\n", ""),
     "bgp.multipath-relax": (LEAF, FRR, " bgp bestpath as-path multipath-relax\n", ""),

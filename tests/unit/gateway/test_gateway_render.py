@@ -68,6 +68,20 @@ def test_nothing_of_a_tenant_is_announced_outside(files: dict[str, dict[str, str
     assert "set community no-advertise additive" in frr
 
 
+def test_a_gateway_takes_loopbacks_inside_and_a_default_outside(files: dict[str, dict[str, str]]) -> None:
+    frr = files["gw-01"]["frr.conf"]
+    assert re.findall(r"prefix-list LOOPBACKS seq \d+ permit (.+)", frr) == [
+        "172.30.8.0/22 ge 32",
+        "172.30.12.0/22 ge 32",
+    ]
+    for name, wanted in (("FABRIC-IN", "LOOPBACKS"), ("EDGE-IN", "DEFAULT")):
+        assert re.findall(rf"route-map {name} (\w+ \d+)\n match ip address prefix-list (\w+)\n", frr) == [
+            ("permit 10", wanted)
+        ]
+        assert frr.count(f"route-map {name} permit") == 1
+    assert "  neighbor FABRIC maximum-prefix 64 warning-only\n" in frr
+
+
 def test_tenants_with_equal_addresses_have_zones_and_tables_of_their_own(files: dict[str, dict[str, str]]) -> None:
     facts = json.loads(files["gw-01"]["gateway.json"])
     zones = {t["name"]: t["zone"] for t in facts["tenants"]}

@@ -8,6 +8,7 @@ import pytest
 from fabric.analysis.frr_conf import parse
 from fabric.gateway.targets import default_route_target
 from fabric.plan import FABRIC_LINK, GATEWAY_LINK, SERVER_LINK
+from fabric.prefix_counts import expected_from, of_fabric, prefix_limit
 from fabric.render import frr, sonic
 
 if TYPE_CHECKING:
@@ -60,6 +61,43 @@ def test_underlay_carries_own_loopbacks_and_nothing_else(lab: Plan) -> None:
     assert not [line for line in text if line.startswith("redistribute")]
     assert "neighbor FABRIC prefix-list LOOPBACKS out" in text
     assert "neighbor FABRIC prefix-list LOOPBACKS in" in text
+
+
+def test_the_underlay_takes_the_site_s_own_pools_only(lab: Plan, xoc_256: Plan) -> None:
+    for plan, device in ((lab, "leaf-01"), (lab, "spine-01"), (xoc_256, "be-leaf-01")):
+        found = re.findall(r"prefix-list LOOPBACKS seq \d+ permit (.+)", sonic.render(plan, device)["frr.conf"])
+        assert found == ["172.30.8.0/22 ge 32", "172.30.12.0/22 ge 32"]
+
+
+def test_a_limit_ends_the_session_of_an_origin_and_warns_of_a_sum(lab: Plan, xoc_256: Plan) -> None:
+    def said(plan: Plan, device: str) -> list[str]:
+        text = sonic.render(plan, device)["frr.conf"]
+        return [line.removeprefix("neighbor ") for line in lines(text) if "maximum-prefix" in line]
+
+    assert said(lab, "leaf-01") == ["FABRIC maximum-prefix 64 warning-only", "GATEWAYS maximum-prefix 64 restart 5"]
+    assert said(lab, "spine-01") == ["FABRIC maximum-prefix 64 restart 5"]
+    spines = len(xoc_256.switches_of("backend", "spine"))
+    leaves = len(xoc_256.switches_of("backend", "leaf"))
+    assert of_fabric(xoc_256, "backend") == 2 * leaves + spines
+    assert said(xoc_256, "be-leaf-01") == [f"FABRIC maximum-prefix {prefix_limit(2 * leaves + spines)} warning-only"]
+    assert expected_from(xoc_256, "be-leaf-01") == 2
+    gateways = {link.a.device for link in xoc_256.links_of["fe-border-leaf-01"] if link.kind == GATEWAY_LINK}
+    assert expected_from(xoc_256, "fe-border-leaf-01") == 2 + 2 * len(gateways) > 2
+
+
+@pytest.mark.parametrize(
+    ("expected", "limit"), [(0, 64), (1, 64), (16, 64), (17, 128), (32, 128), (33, 256), (1000, 4096)]
+)
+def test_a_limit_is_four_times_the_plan_as_a_power_of_two(expected: int, limit: int) -> None:
+    assert prefix_limit(expected) == limit
+
+
+def test_policy_for_gateways_is_only_where_gateways_are(lab: Plan, xoc_256: Plan) -> None:
+    backend, border = (sonic.render(xoc_256, name)["frr.conf"] for name in ("be-leaf-01", "fe-border-leaf-01"))
+    assert not re.search(r"RANK|EVPN-IN|GATEWAYS", backend)
+    most = max(rank for gateway in xoc_256.gateways.values() for rank in gateway.ranks.values())
+    assert len(re.findall(r"community-list standard RANK-", border)) == most + 1 == 2
+    assert "neighbor FABRIC route-map EVPN-IN in" in lines(border)
 
 
 def test_a_gateway_is_never_a_way_between_leaves(lab: Plan) -> None:
