@@ -4,7 +4,7 @@ A neighbor that announces without end must not take others with it. So the limit
 the origin (a spine's to a leaf, a leaf's to a gateway), and only warns where the sum of a fabric comes in (a leaf's to
 a spine, a gateway's to a leaf): there it would end every session of every leaf at once.
 
-It counts what the filters let in, in IPv4 unicast. FRR 8.4 refuses such a limit in EVPN.
+It counts what the filters let in, in IPv4 unicast. EVPN has no limit: FRR 8.4 refuses one, 10.3 would take it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from fabric.problem import InputError
 from fabric.render.registry import render_site
 from fabric.render.sonic_base import _COUNTERS
 from fabric.resources import data_folder
-from tests.conftest import SHIPPED
+from tests.conftest import SHIPPED, run_cli
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +206,13 @@ def test_no_table_that_is_rendered_can_be_a_site_s_own(folder: Path) -> None:
             assert db.keys() <= OWNED | SHARED.keys() | of_services
             assert set(db["FEATURE"]) == SHARED["FEATURE"]
     assert seen >= OWNED, "and none is reserved for nothing"
+
+
+def test_a_new_site_shows_the_services_and_works_with_them(tmp_path: Path) -> None:
+    made = run_cli("new", "berlin", "--size", "xoc-64", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    site = tmp_path / "berlin/site.yaml"
+    text = site.read_text()
+    assert "\n# services: {" in text
+    site.write_text(text.replace("\n# services: {", "\nservices: {"))
+    assert {"NTP_SERVER", "DNS_NAMESERVER", "SYSLOG_SERVER"} <= tables(tmp_path / "berlin", "be-leaf-01").keys()
