@@ -81,9 +81,7 @@ class OwnTables:
             return
         places = self._places[scope] = {}
         data = parse_file(file, self.problems, places)
-        self.by_scope[scope] = {
-            str(table): self._table(scope, str(table), rows) for table, rows in data.items() if table is not None
-        }
+        self.by_scope[scope] = {str(table): self._table(scope, str(table), rows) for table, rows in data.items()}
 
     def _misplaced(self, file: Path) -> tuple[str, str] | None:
         """Return what is wrong with a file's name, and the fix."""
@@ -183,9 +181,9 @@ def _paths(tables: Tables) -> set[tuple[str, ...]]:
 
 
 def _at(places: dict[Path_, tuple[str, int]], path: tuple[str, ...]) -> tuple[str, int]:
+    """The file and line of the innermost part of `path` that is known: a key that is a number in YAML is not."""
     found = next(iter(places.values()), ("", 0))
     for end in range(1, len(path) + 1):
-        # a row named by a number is one in the file
         found = places.get(path[:end], found)
     return found
 
