@@ -64,13 +64,22 @@ def seen(state: Path, name: str, target: Path | None = None) -> str:
     return f"/proc/self/cwd/{name}"
 
 
+def _bytecode(state: Path) -> str:
+    """Return where the VM keeps bytecode, as it sees it: in the cache, or for this lab only when the user has none."""
+    kept = cache.cache_dir() / "pycache"
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a user without a home, as in many a container
+        (state / "pycache").mkdir()
+        return seen(state, "pycache")
+    return seen(state, "pycache", kept)
+
+
 def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
     """Boot the VM with more words on its kernel's command line (a disk, a layer over the root). See `start`."""
     binary, tree = kernel.cached(), root.cached()
     if binary is None or tree is None:
         raise CouldNotRunError("the lab's kernel and root are not built yet: run `kvfabric lab build`")
-    pycache = cache.cache_dir() / "pycache"
-    pycache.mkdir(parents=True, exist_ok=True)
     shutil.copy("/proc/cpuinfo", state / "share" / "cpuinfo")
     ours, theirs = socket.socketpair()
     command = [
@@ -83,7 +92,7 @@ def boot(state: Path, options: Options, extra: Sequence[str] = ()) -> Machine:
             f"lab.name={state.name}",
             f"lab.code={seen(state, 'code', code_folder())}",
             f"lab.share={seen(state, 'share')}",
-            f"lab.pycache={seen(state, 'pycache', pycache)}",
+            f"lab.pycache={_bytecode(state)}",
             f"lab.rdma={options.rdma}",
         ),
         *(f"ssl0=fd:{theirs.fileno()}", "con=null", "con0=null,fd:2", "con1=null", "quiet", "panic=-1"),

@@ -62,3 +62,20 @@ def test_a_vm_without_room_is_refused_with_what_to_do(monkeypatch):
         uml.memory_mb(4096)
     assert "/dev/shm, which has 64 MB free" in str(caught.value)
     assert "docker run --shm-size" in str(caught.value)
+
+
+def test_a_user_without_a_home_has_no_bytecode_but_a_lab(monkeypatch, tmp_path):
+    home = tmp_path / "home"
+    home.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    assert uml._bytecode(tmp_path) == "/proc/self/cwd/pycache"
+    assert (tmp_path / "pycache").is_dir()
+    assert not (tmp_path / "pycache").is_symlink()
+
+
+def test_what_a_vm_is_told_has_no_letter_that_its_words_cannot_hold(tmp_path):
+    odd = tmp_path / "my code, 'here'"
+    odd.mkdir()
+    (tmp_path / "chain").symlink_to(odd)
+    assert uml.seen(tmp_path, "code", tmp_path / "chain") == "/proc/self/cwd/code"
+    assert (tmp_path / "code").readlink() == odd.resolve()
