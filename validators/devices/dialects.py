@@ -25,6 +25,7 @@ _FRR = {
     "vrf-vni": "show vrf vni json",
     "evpn-vni": "show evpn vni json",
     "evpn-rmac": "show evpn rmac vni all json",
+    "evpn-rds": "show bgp l2vpn evpn vni json",
     "evpn-routes": "show bgp l2vpn evpn route type prefix json",
     "routes": "show ip route json",
     "vrf-routes": "show ip route vrf all json",

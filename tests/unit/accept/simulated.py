@@ -260,6 +260,12 @@ class SimulatedSite:
         tenants = [self.plan.tenant_of_vrf[vrf] for vrf in self.plan.switches[device].vrfs]
         return {"vrfs": [{"vrf": t.vrf, "vni": t.vni, "state": "Up"} for t in tenants]}
 
+    def say_evpn_rds(self, device):
+        router = self.plan.switches.get(device) or self.plan.gateways[device]
+        return {
+            str(t.vni): {"vni": t.vni, "rd": f"{router.router_id}:{t.rd_number}"} for t in self.plan.tenants.values()
+        }
+
     def say_evpn_rmac(self, device):
         switch = self.plan.switches[device]
         found = {}

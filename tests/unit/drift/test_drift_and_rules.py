@@ -107,6 +107,20 @@ def test_one_fault_fails_with_its_place(fault):
     assert device in result.place
 
 
+def test_an_rd_that_frr_does_not_print_is_in_force_or_missing():
+    hidden = change("  rd 172.30.8.3:1\n", "")
+    assert ask("config-drift", "leaf-01", "config", hidden).state is State.PASS
+    site = SimulatedSite(
+        PLAN,
+        {("leaf-01", "config"): hidden, ("leaf-01", "evpn-rds"): lambda said: {**said, "100": {"rd": "172.30.8.3:7"}}},
+        True,
+    )
+    check, inputs = all_checks()["config-drift"](), DeviceInputs(device="leaf-01")
+    result = judged(check, PLAN, inputs, check.collect(Context(PLAN, site, None), inputs))
+    assert result.state is State.FAIL
+    assert "does not run `rd 172.30.8.3:1` in router bgp 65101 vrf Vrf-acme" in result.text
+
+
 @pytest.mark.parametrize(
     ("question", "old", "new"), [("pfc", "Ethernet0 0 0 0 0", "Ethernet0 0 0 0 N/A"), ("queues", "UC3", "UC9")]
 )
