@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import socket
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,18 +20,24 @@ if TYPE_CHECKING:
 # in the node's own file system
 SOCKET = "/run/haproxy/admin.sock"
 _TIMEOUT_S = 2
+# a refused check takes a millisecond or two, so half a second is no answer
+_ASKS, _PAUSE_S = 10, 0.05
 _QUESTION = b"show stat\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A server of a service: whether it gets connections, and what the last check said (`L4OK`, `L4TOUT` ...)."""
+    """A server of a service: whether it gets connections, and what the last check said (`L4OK`, `L4TOUT` ...).
+
+    `unsaid`: a new check is on its way, and haproxy has already forgotten why the last one could not connect.
+    """
 
     name: str
     up: bool
     check: str
     text: str
     sessions: int
+    unsaid: bool = False
 
     @property
     def reached(self) -> bool:
@@ -68,8 +75,9 @@ def parse(text: str) -> dict[str, Listener]:
             # `* L4TOUT`: a check is on its way, this was the last one's word
             check = (row["check_status"] or "").removeprefix("* ")
             said = " ".join(filter(None, (row.get("check_desc"), row.get("last_chk"))))
+            unsaid = check == "L4CON" and not row.get("last_chk")
             up = status.startswith("UP")
-            backends.setdefault(service, []).append(Backend(name, up, check, said, int(row["stot"] or 0)))
+            backends.setdefault(service, []).append(Backend(name, up, check, said, int(row["stot"] or 0), unsaid))
     return {
         name: Listener(name, listener.open, listener.sessions, tuple(backends.get(name, ())))
         for name, listener in found.items()
@@ -77,7 +85,22 @@ def parse(text: str) -> dict[str, Listener]:
 
 
 def read(root: Path) -> dict[str, Listener] | None:
-    """Ask the haproxy of a node whose file system is seen at `root`; None when it does not answer."""
+    """Ask the haproxy of a node whose file system is seen at `root`; None when it does not answer.
+
+    Asks again, for half a second, while a check is on its way whose forerunner's reason is forgotten: that nobody
+    listens would else look like a way that is cut.
+    """
+    for _ in range(_ASKS):
+        if (text := _ask(root)) is None:
+            return None
+        found = parse(text)
+        if not any(backend.unsaid for listener in found.values() for backend in listener.backends):
+            break
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _ask(root: Path) -> str | None:
     with socket.socket(socket.AF_UNIX) as channel:
         channel.settimeout(_TIMEOUT_S)
         try:
@@ -88,7 +111,7 @@ def read(root: Path) -> dict[str, Listener] | None:
                 parts.append(part)
         except OSError:
             return None
-    return parse(b"".join(parts).decode())
+    return b"".join(parts).decode()
 
 
 def ask(running: Running, node: str) -> dict[str, Listener]:

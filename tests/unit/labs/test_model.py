@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from dataclasses import replace
 
 import pytest
@@ -112,6 +114,40 @@ def test_a_balancer_tells_refused_from_not_reached():
     assert missing(web, timeout) == ["vip-01: VIP 192.0.2.1:443 does not reach 203.0.113.20:443: L4TOUT Layer4 timeout"]
     fewer = balancer.parse(STAT.replace("acme-443,forward,", "acme-443,other,"))
     assert missing(web, fewer) == ["vip-01: VIP 192.0.2.1:443 lacks backend 203.0.113.20:443"]
+
+
+def _haproxy(tmp_path, answers):
+    """An haproxy's socket that gives these answers in turn; the last one stays."""
+    path = tmp_path / balancer.SOCKET.removeprefix("/")
+    path.parent.mkdir(parents=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+
+    def serve():
+        while True:
+            client, _ = listener.accept()
+            with client:
+                client.recv(100)
+                client.sendall((answers.pop(0) if len(answers) > 1 else answers[0]).encode())
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def test_a_check_on_its_way_is_waited_for_since_nobody_knows_the_last_ones_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(balancer, "_PAUSE_S", 0.01)
+    forgotten = STAT.replace(",Connection refused", ",")
+    assert balancer.parse(forgotten)["acme-443"].backends[1].unsaid
+    assert not any(b.unsaid for one in balancer.parse(STAT).values() for b in one.backends)
+    _haproxy(tmp_path, [forgotten, forgotten, STAT])
+    assert balancer.read(tmp_path)["acme-443"].backends[1].reached
+
+
+def test_a_check_that_nobody_answers_is_not_waited_for_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(balancer, "_PAUSE_S", 0.01)
+    _haproxy(tmp_path, [STAT.replace(",Connection refused", ",")])
+    assert not balancer.read(tmp_path)["acme-443"].backends[1].reached
+    assert balancer.read(tmp_path / "nowhere") is None
 
 
 def test_the_outside_gets_files(plan, tmp_path):
