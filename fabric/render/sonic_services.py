@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from fabric.render.text_templates import template
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fabric.plan import Plan, Switch
     from fabric.render.sonic_json import Table, Tables
 
@@ -24,13 +26,21 @@ def service_tables(plan: Plan, switch: Switch) -> Tables:
     tables: Tables = {}
     ntp, syslog, dns = (plan.settings.get(name, ()) for name in ("ntp", "syslog", "dns"))
     if ntp:
-        tables["NTP"] = {"global": {"vrf": vrf, "src_intf": ["eth0"], "admin_state": "enabled"}}
-        tables["NTP_SERVER"] = {server: {"association_type": "server", "iburst": "on"} for server in ntp}
+        tables |= _ntp(ntp, vrf)
     if syslog:
         tables["SYSLOG_SERVER"] = {server: {"vrf": vrf} for server in syslog}
     if dns:
         tables["DNS_NAMESERVER"] = {server: {} for server in dns}
     return tables | _tacacs(plan, vrf) | _snmp(plan, switch)
+
+
+def _ntp(servers: Sequence[str], vrf: str) -> Tables:
+    return {
+        # one string, though YANG says leaf-list: the templates of ntp.conf and chrony.conf compare it with a name
+        "NTP": {"global": {"vrf": vrf, "src_intf": "eth0", "admin_state": "enabled"}},
+        # images with ntpd leave out a server without association_type and resolve_as; chrony has defaults for both
+        "NTP_SERVER": {s: {"association_type": "server", "iburst": "on", "resolve_as": s} for s in servers},
+    }
 
 
 def _tacacs(plan: Plan, vrf: str) -> Tables:

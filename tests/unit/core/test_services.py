@@ -64,7 +64,7 @@ def refused(folder: Path) -> list[Problem]:
 def test_services_become_tables_in_the_management_vrf(folder: Path) -> None:
     db = tables(folder)
     address = db["MGMT_INTERFACE"].popitem()[0].split("|")[1].split("/")[0]
-    assert db["NTP"]["global"]["vrf"] == "mgmt"
+    assert db["NTP"]["global"] == {"vrf": "mgmt", "src_intf": "eth0", "admin_state": "enabled"}
     assert list(db["NTP_SERVER"]) == ["192.0.2.1", "192.0.2.2"]
     assert db["SYSLOG_SERVER"] == {"192.0.2.4": {"vrf": "mgmt"}}
     assert db["DNS_NAMESERVER"] == {"192.0.2.3": {}}

@@ -251,7 +251,8 @@ def test_runs_give_the_numbers_back(numbers: set[int]) -> None:
 def test_settings_reach_their_tables(lab: Plan) -> None:
     plan = dataclasses.replace(lab, settings={"ntp": ["10.0.0.1"], "syslog": ["10.0.0.2"], "dns": ["10.0.0.3"]})
     db = json.loads(sonic.render(plan, "leaf-01")["config_db.json"])
-    assert db["NTP_SERVER"] == {"10.0.0.1": {"association_type": "server", "iburst": "on"}}
+    server = {"association_type": "server", "iburst": "on", "resolve_as": "10.0.0.1"}
+    assert db["NTP_SERVER"] == {"10.0.0.1": server}, "ntpd's template skips a server without resolve_as"
     assert db["SYSLOG_SERVER"] == {"10.0.0.2": {"vrf": "mgmt"}}
     assert db["DNS_NAMESERVER"] == {"10.0.0.3": {}}
 
