@@ -121,7 +121,9 @@ def test_the_site_s_services_and_its_own_tables_are_valid(
     db = json.loads((rendered(str(tmp_path), switches=True) / "leaf-01/config_db.json").read_text())
     assert {"NTP_SERVER", "SYSLOG_SERVER", "DNS_NAMESERVER", "TACPLUS_SERVER", "SNMP", "SSH_SERVER"} <= db.keys()
     assert complaints(json.dumps(db)) == []
-    assert complaints(json.dumps(db | {"NTP": {"global": {"src_intf": "eth1"}}})), "one string is still held to the leaf-list"
+    assert complaints(json.dumps(db | {"NTP": {"global": {"src_intf": "eth1"}}})), (
+        "one string is still held to the leaf-list"
+    )
     # what secrets.sh adds, and what happens when it would turn logins on before there is a key
     db |= {"AAA": {"authentication": {"login": "tacacs+,local"}}, "SNMP_COMMUNITY": {"r3ad": {"TYPE": "RO"}}}
     assert any("passkey" in text for text in complaints(json.dumps(db)))
