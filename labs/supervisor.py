@@ -125,8 +125,8 @@ class Supervisor:
                     self._from_agent(message)
         except BlockingIOError:
             return
-        except OSError as error:
-            self.stop(f"the machine's channel broke: {error}")
+        except OSError:  # a machine that dies with something unread resets its channel
+            self._on_death(0)
 
     def _from_agent(self, message: wire.Message) -> None:
         if message.get("op") == "ready":

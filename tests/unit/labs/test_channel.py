@@ -6,6 +6,7 @@ import os
 import selectors
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from labs.agent import Agent
 from labs.client import Running
 from labs.model import End, Lab, Link, Node
 from labs.native import lldp
+from labs.supervisor import Supervisor
 
 pytestmark = pytest.mark.unit
 
@@ -131,3 +133,18 @@ def test_many_short_programs_of_many_tools_at_once(lab):
     for thread in threads:
         thread.join(120)
     assert said == [[str(number) for number in range(programs)]] * tools
+
+
+def test_a_channel_that_breaks_is_the_machines_death_and_told_with_its_end(tmp_path):
+    def reset(_size):
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    (tmp_path / "console.log").write_text("Kernel panic\n")
+    supervisor = object.__new__(Supervisor)
+    supervisor.folder, supervisor.running, supervisor.died = tmp_path, True, False
+    process = SimpleNamespace(wait=lambda timeout: -9)
+    supervisor.machine = SimpleNamespace(channel=SimpleNamespace(recv=reset), process=process)
+    supervisor._on_agent(selectors.EVENT_READ)
+    assert supervisor.died
+    assert not supervisor.running
+    assert supervisor.reason == "the machine ended (exit -9)\n  Kernel panic"
