@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fabric.allocation.addresses import pair, stable_mac
 from fabric.allocation.cables import number_cables
 from fabric.allocation.renames import identity_of
+from fabric.hardware.profiles import nic_models
 from fabric.plan import (
     ABOVE_LEAVES,
     EXTERNAL_LINK,
@@ -31,6 +32,8 @@ from fabric.topology.fabrics import edge_names, gateway_fabric, gateway_names, p
 from fabric.topology.media import medium, one_medium_a_cage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fabric.site import SiteBuilder
     from fabric.topology.fabrics import FabricDraft
     from fabric.topology.placement import Placed
@@ -273,9 +276,17 @@ class DeviceBuilder:
         return [name for cls, spec in self.site.gateways.items() for name in gateway_names(cls, spec)]
 
     def _managed_servers(self) -> list[str]:
-        """Servers with a port in a management network get a management address."""
-        fabrics = {n for n, f in self.site.fabrics.items() if {"inband", "oob"} & set(f.carries)}
+        """Servers with a port in a management network get an address there."""
+        fabrics = self._management_fabrics()
         return [server for server, by_fabric in self.builder.ports_of.items() if fabrics & set(by_fabric)]
+
+    def _management_fabrics(self) -> set[str]:
+        return {n for n, f in self.site.fabrics.items() if {"inband", "oob"} & set(f.carries)}
+
+    def _answered_by_bmc(self, ports: Iterable[ServerPort]) -> bool:
+        """Whether only the board's controller is there: who logs in to the address does not reach the server."""
+        fabrics = self._management_fabrics()
+        return all(nic_models()[port.model].bmc for port in ports if port.fabric in fabrics)
 
     def _servers(self) -> None:
         owner = self.builder.members.owner
@@ -300,7 +311,8 @@ class DeviceBuilder:
                                 owner.get((name, port.name), ""), address, gateway, port.rdma,
                             )
                         )  # fmt: skip
-                management = self.management.get(name, "")
+                address = f"{self.management[name]}/{length}" if name in self.management else ""
+                of_bmc = self._answered_by_bmc(ports)
                 self.servers[name] = Server(
                     name=name,
                     server_class=class_name,
@@ -309,8 +321,9 @@ class DeviceBuilder:
                     xpus=xpus,
                     ports=tuple(ports),
                     services=tuple(services.get(name, ())),
-                    management=f"{management}/{length}" if management else "",
+                    management="" if of_bmc else address,
                     rack=self.builder.racks.get(name, ""),
+                    bmc=address if of_bmc else "",
                 )
 
     def _gateways(self) -> None:

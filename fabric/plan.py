@@ -236,7 +236,11 @@ class ServiceAddress:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A compute, storage or other server. `xpus` counts accelerators."""
+    """A compute, storage or other server. `xpus` counts accelerators.
+
+    `management` is where its system answers, `bmc` where its board's management controller does (with length; empty for
+    none). A server whose only ports in the management networks are the controller's has no `management`.
+    """
 
     name: str
     server_class: str
@@ -247,6 +251,7 @@ class Server:
     services: tuple[ServiceAddress, ...]
     management: str
     rack: str = ""
+    bmc: str = ""
 
 
 @dataclass(frozen=True, slots=True)

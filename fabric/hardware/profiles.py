@@ -158,7 +158,10 @@ def _headroom(row: list[int], source: str) -> Headroom:
 
 @dataclass(frozen=True, slots=True)
 class NicModel:
-    """A NIC model: its port names, line rate of each port in Gb/s, and whether it offers verbs."""
+    """A NIC model: its port names, line rate of each port in Gb/s, and whether it offers verbs.
+
+    Behind a `bmc` answers the board's management controller, not the server's system.
+    """
 
     model: str
     vendor: str
@@ -168,6 +171,7 @@ class NicModel:
     connector: str
     rdma: bool
     driver: str
+    bmc: bool = False
 
 
 @cache

@@ -39,6 +39,10 @@ _WITHOUT = """\
 # {number} devices have no management address by the plan: {some}. In a copy of this file,
 # add a line for each that can be reached, such as `compute-001: {{hostname: 192.0.2.31, username: root}}`.
 """
+_ONLY_BMC = """\
+# {number} of them have a BMC in the management network ({some}).
+# Its address is no host here: a login there would reach the BMC, not the server. plan.json has it (`bmc`).
+"""
 
 
 def _hosts(plan: Plan) -> str:
@@ -47,6 +51,9 @@ def _hosts(plan: Plan) -> str:
     without = [device.name for device in devices if not _address(device)]
     if without:
         text += _WITHOUT.format(number=len(without), some=_some(without))
+    controllers = [server.name for server in plan.servers.values() if server.bmc]
+    if controllers:
+        text += _ONLY_BMC.format(number=len(controllers), some=_some(controllers))
     lines = [f"{d.name}: {{hostname: {_address(d)}, platform: linux}}\n" for d in devices if _address(d)]
     return text + "".join(lines)
 

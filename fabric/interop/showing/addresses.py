@@ -88,6 +88,8 @@ def _on_servers(plan: Plan, address: str) -> Iterator[Row]:
                 yield "service address", server.name, service.tenant, f"on whichever {service.fabric} port is up"
         if _bare(server.management) == address:
             yield "management", server.name, "", server.management
+        if _bare(server.bmc) == address:
+            yield "BMC", server.name, "", server.bmc
 
 
 def _on_devices(plan: Plan, address: str) -> Iterator[Row]:

@@ -47,6 +47,7 @@ def server_card(plan: Plan, server: Server) -> Card:
         "class": server.server_class,
         "accelerators": server.xpus or None,
         "management": server.management,
+        "BMC": server.bmc,
         "rack": server.rack,
         "tenants": tenants,
         "reaches tenants": [*tenants, *reach],

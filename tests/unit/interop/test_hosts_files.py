@@ -9,6 +9,7 @@ import yaml
 
 from fabric.build import load_plan
 from fabric.interop.hosts_files import hosts_files
+from fabric.inventory.scaffold import Scaffold, scaffold, write_scaffold
 from tests.conftest import SHIPPED, run_cli
 from validators.devices.hosts import read_hosts
 
@@ -37,6 +38,28 @@ def test_accept_reads_the_hosts_file_as_it_is(site: str, tmp_path: Path, monkeyp
     assert {hosts[name].dialect for name in plan.gateways} <= {"linux"}
     left = [d for d in plan.servers.values() if not d.management]
     assert (f"# {len(left)} devices have no management address" in path.read_text()) == bool(left)
+
+
+def test_a_bmc_is_never_a_host(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    write_scaffold(scaffold(Scaffold("fresh", "xoc-64", management=True)), folder)
+    plan = load_plan(folder)
+    files = hosts_files(plan)
+    controllers = {s.bmc.partition("/")[0] for s in plan.servers.values()}
+    assert len(controllers) == len(plan.servers)
+    assert not plan.servers.keys() & yaml.safe_load(files["hosts.yaml"]).keys()
+    assert not any(address in text for text in files.values() for address in controllers)
+    assert f"# {len(plan.servers)} of them have a BMC in the management network (compute-001," in files["hosts.yaml"]
+
+
+def test_a_server_with_a_port_of_its_own_beside_the_bmc_is_a_host(tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    files = scaffold(Scaffold("fresh", "xoc-64", management=True))
+    files["site.yaml"] = files["site.yaml"].replace("carries: [frontend", "carries: [inband, frontend")
+    write_scaffold(files, folder)
+    server = load_plan(folder).servers["compute-001"]
+    assert server.management
+    assert not server.bmc
 
 
 def test_the_file_says_nothing_of_users_and_secrets(tmp_path: Path) -> None:
