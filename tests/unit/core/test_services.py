@@ -83,37 +83,98 @@ def test_logins_by_tacacs_wait_for_the_key(folder: Path) -> None:
     assert "secrets.sh" not in leaf(folder)
 
 
+# CONFIG_DB's communities are files here, named like their rows and holding their type
 _DOUBLE = """#!/bin/sh
-echo "$(basename "$0") $*" >> "$LOG"
-[ "$(basename "$0")" = sonic-db-cli ] && grep -c 'community add' "$LOG"
-exit 0
+name=$(basename "$0")
+echo "$name $*" >> "$LOG"
+cd "$DB"
+case "$name $2 $3" in
+    "sonic-db-cli KEYS "*) ls ;;
+    "sonic-db-cli HGET "*) cat "$3" ;;
+    "sonic-db-cli DEL "*) rm "$3" ;;
+    "config community add") [ ! -e "SNMP_COMMUNITY|$4" ] && echo "$5" > "SNMP_COMMUNITY|$4" ;;
+esac
 """
+_SECRETS = {"TACACS_KEY": "k3y $x", "SNMP_COMMUNITY": "r3ad $(x)"}
+
+
+class _SwitchDouble:
+    """A folder with what `secrets.sh` finds on a switch, and the programs that it calls."""
+
+    def __init__(self, root: Path, script: str, communities: dict[str, str]) -> None:
+        self.log, self.db, self.yml, programs = root / "log", root / "db", root / "snmp.yml", root / "bin"
+        self.script = root / "secrets.sh"
+        self.script.write_text(script.replace("/etc/sonic/snmp.yml", str(self.yml)))
+        programs.mkdir()
+        for name in ("config", "sonic-db-cli", "systemctl"):
+            (programs / name).write_text(_DOUBLE)
+            (programs / name).chmod(0o755)
+        self.db.mkdir()
+        for community, access in communities.items():
+            (self.db / f"SNMP_COMMUNITY|{community}").write_text(f"{access}\n")
+        self.env = {"PATH": f"{programs}:{os.environ['PATH']}", "LOG": str(self.log), "DB": str(self.db)}
+
+    def run(self, secrets: dict[str, str]) -> subprocess.CompletedProcess[str]:
+        self.log.unlink(missing_ok=True)
+        command = ["sh", str(self.script)]
+        return subprocess.run(command, env=self.env | secrets, capture_output=True, text=True, check=False)
+
+    def said(self) -> list[str]:
+        return self.log.read_text().splitlines()
+
+    def communities(self) -> dict[str, str]:
+        return {path.name.partition("|")[2]: path.read_text().strip() for path in self.db.iterdir()}
+
+
+def _restarts(said: list[str]) -> list[str]:
+    return [line for line in said if "restart snmp" in line or "community add" in line]
 
 
 def test_secrets_script_sets_what_the_environment_holds_and_twice_is_once(folder: Path, tmp_path: Path) -> None:
-    script = tmp_path / "secrets.sh"
-    script.write_text(leaf(folder)["secrets.sh"])
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("config", "sonic-db-cli"):
-        (programs / name).write_text(_DOUBLE)
-        (programs / name).chmod(0o755)
-    log = tmp_path / "log"
-    env = {"PATH": f"{programs}:{os.environ['PATH']}", "LOG": str(log)}
-    without = subprocess.run(["sh", str(script)], env=env, capture_output=True, text=True, check=False)
+    switch = _SwitchDouble(tmp_path, leaf(folder)["secrets.sh"], {})
+    without = switch.run({})
     assert without.returncode
     assert "TACACS_KEY" in without.stderr
-    assert not log.exists(), "nothing is done by halves"
-    env |= {"TACACS_KEY": "k3y $x", "SNMP_COMMUNITY": "r3ad"}
-    for _ in range(2):
-        done = subprocess.run(["sh", str(script)], env=env, capture_output=True, text=True, check=False)
+    assert not switch.log.exists(), "nothing is done by halves"
+    for turn in range(2):
+        done = switch.run(_SECRETS)
         assert done.returncode == 0, done.stderr
         assert "k3y" not in done.stdout
         assert "r3ad" not in done.stdout
-    said = log.read_text().splitlines()
-    assert said.count("config tacacs passkey k3y $x") == 2
-    assert said.count("config snmp community add r3ad RO") == 1
-    assert said.index("config tacacs passkey k3y $x") < said.index("config aaa authentication login tacacs+ local")
+        said = switch.said()
+        assert said.count("config tacacs passkey k3y $x") == 1
+        assert said.index("config tacacs passkey k3y $x") < said.index("config aaa authentication login tacacs+ local")
+        assert len(_restarts(said)) == (0 if turn else 1)
+        assert switch.communities() == {"r3ad $(x)": "RO"}
+
+
+@pytest.mark.parametrize(
+    ("held", "restarts"),
+    [
+        ({"public": "RO"}, 1),
+        ({"public": "RO", "private": "RW", "r3ad $(x)": "RO"}, 1),
+        ({"r3ad $(x)": "RW"}, 1),
+        ({"r3ad $(x)": "RO"}, 0),
+    ],
+)
+def test_secrets_script_leaves_no_other_community(
+    folder: Path, tmp_path: Path, held: dict[str, str], restarts: int
+) -> None:
+    switch = _SwitchDouble(tmp_path, leaf(folder)["secrets.sh"], held)
+    done = switch.run(_SECRETS)
+    assert done.returncode == 0, done.stderr
+    assert switch.communities() == {"r3ad $(x)": "RO"}
+    assert len(_restarts(switch.said())) == restarts
+    assert not (tmp_path / "snmp.yml").exists(), "an image without the file does not get one"
+
+
+def test_secrets_script_keeps_public_from_coming_back(folder: Path, tmp_path: Path) -> None:
+    switch = _SwitchDouble(tmp_path, leaf(folder)["secrets.sh"], {})
+    switch.yml.write_text(
+        "# image\nsnmp_rocommunity: public\nsnmp_rocommunities:\n- public\n  - x\nsnmp_location: public\nsnmp_rwcommunity: w\n"
+    )
+    assert switch.run(_SECRETS).returncode == 0
+    assert switch.yml.read_text() == "# image\nsnmp_location: public\n"
 
 
 @pytest.mark.parametrize(
