@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fabric.plan import Gateway, Plan
 
 TARGET = "gateway"
+DRAIN_MARK = 65535  # beside the ranks, which count from 0: other gateways pass no flows on to who has it
 ICMP_SOURCE = "192.0.0.8"  # RFC 7600: the address of a router that has none; sender of ICMP errors towards tenants
 EDGE_MTU = 1500
 _COMMANDS = "# ---------------------------------------------------------------------- commands\n"
@@ -211,6 +212,8 @@ def facts(view: dict[str, Any]) -> dict[str, Any]:
         "fabric_sessions": [{"address": n.address, "device": n.device} for n in view["fabric"]],
         "edge_sessions": [{"address": n.address, "device": n.device} for n in view["edges"]],
         "route_maps": {"edge": "EDGE-OUT", "fabric": "DEFAULT-ONLY"},
+        "loopback_route_map": "FABRIC-OUT",
+        "drain_mark": f"{RANK_ASN}:{DRAIN_MARK}",
         "health": {"interval_s": gateway.health_interval_s, "failures": gateway.health_failures},
         "drain_deadline_s": gateway.drain_deadline_s,
         "conntrack_max": gateway.conntrack_max,

@@ -120,6 +120,18 @@ def test_a_drain_cuts_nothing(lab: Running, plan: Plan) -> None:
     assert all(text.startswith("0 of ") for text in landed), landed
 
 
+def test_the_last_gateway_that_takes_flows_is_not_drained(lab: Running) -> None:
+    try:
+        first = lab.run("gw-01", ["gatewayctl", "drain", "--settle", "2", "--deadline", "10"])
+        assert "acme: new flows go to gw-02" in first.out
+        refused = lab.run("gw-02", ["gatewayctl", "drain"])
+        assert (refused.rc, "acme, globex: no other gateway takes new flows" in refused.err) == (3, True)
+    finally:
+        lab.run("gw-01", ["gatewayctl", "undrain"]).check()
+    status = lab.run("gw-02", ["gatewayctl", "status"])
+    assert status.out.startswith("gw-02: active")
+
+
 def test_sessions_outlive_what_happens_to_their_connections(lab: Running, plan: Plan) -> None:
     results = run_session(plan, lab, tenant="acme", exposure="forward", cases=["worker", "tool", "gateway"])
     assert not _failed(results)

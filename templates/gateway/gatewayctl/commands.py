@@ -40,6 +40,8 @@ def status(gateway: Gateway, as_json: bool) -> int:
         "conntrack": {"count": count, "max": most},
         "flows": gateway.flows(),
         "announced": [] if state["withdrawn"] else gateway.facts["announced"],
+        "graceful_shutdown": state["phase"] == "drained",
+        "new_flows_go_to": state.get("takers", {}) if state["phase"] != "active" else {},
     }
     if as_json:
         say(json.dumps(found, indent=2))
@@ -50,8 +52,11 @@ def status(gateway: Gateway, as_json: bool) -> int:
         for name, up in found["sessions"].items():
             say(f"  session    {name}: {'up' if up else 'DOWN'}")
         say(f"  flows      {count} of {most}; open: {_by_label(found['flows']) or 'none'}")
+        for line in _takers(gateway, found["new_flows_go_to"]) if state["phase"] != "active" else ():
+            say(f"  {line}")
+        marked = ", graceful shutdown: others are preferred" if found["graceful_shutdown"] else ""
         for item in found["announced"]:
-            say(f"  announces  {item['prefix']} MED {item['med']}")
+            say(f"  announces  {item['prefix']} MED {item['med']}{marked}")
     return 1 if any(checks.values()) else 0
 
 
@@ -59,20 +64,28 @@ def _by_label(flows: dict[str, int]) -> str:
     return ", ".join(f"{label} {count}" for label, count in flows.items() if count)
 
 
-def drain(gateway: Gateway, deadline_s: float | None, settle_s: float) -> int:
+def drain(gateway: Gateway, deadline_s: float | None, settle_s: float, force: bool) -> int:
     """Give new flows to the standby, wait for the old ones to end, then give it the routes too."""
     name = gateway.facts["name"]
     with gateway.alone():
+        standbys = gateway.standbys()
+        alone = [tenant["name"] for tenant in gateway.facts["tenants"] if tenant["name"] not in standbys]
+        if alone and not force:
+            raise CannotRunError(
+                f"{', '.join(alone)}: no other gateway takes new flows (drained, or not to be reached), so a drain "
+                "would refuse them: bring one back first, or --force"
+            )
         state = gateway.state()
         now = time.time()
         if state["phase"] in ("active", "returning") or deadline_s is not None:
             wait = gateway.facts["drain_deadline_s"] if deadline_s is None else deadline_s
             state = gateway.keep(phase="draining", since=now, deadline=now + wait, cut={})
         say(f"{name}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
-        standbys = gateway.hand_over(True)
-        for tenant in gateway.facts["tenants"]:
-            to = standbys.get(tenant["name"])
-            say(f"  {tenant['name']}: new flows {f'go to {to}' if to else 'are refused: no standby can be reached'}")
+        gateway.tell_gateways(True)
+        takers = gateway.hand_over(True, standbys)
+        gateway.keep(takers=takers)
+        for line in _takers(gateway, takers):
+            say(f"  {line}")
         left = _wait_for_flows(gateway, state["deadline"])
         gateway.graceful_shutdown(True)
         gateway.keep(phase="drained", cut={label: n for label, n in left.items() if n})
@@ -83,6 +96,11 @@ def drain(gateway: Gateway, deadline_s: float | None, settle_s: float) -> int:
         return 1
     say("  drained: no flow was cut, the gateway can stop")
     return 0
+
+
+def _takers(gateway: Gateway, takers: dict[str, str]) -> list[str]:
+    names = [tenant["name"] for tenant in gateway.facts["tenants"]]
+    return [f"{name}: new flows {f'go to {to}' if (to := takers.get(name)) else 'are refused'}" for name in names]
 
 
 def _wait_for_flows(gateway: Gateway, deadline: float) -> dict[str, int]:
@@ -113,7 +131,8 @@ def undrain(gateway: Gateway, settle_s: float) -> int:
             time.sleep(settle_s)
         gateway.graceful_shutdown(False)
         gateway.hand_over(False)
-        gateway.keep(phase="active", cut={})
+        gateway.tell_gateways(False)
+        gateway.keep(phase="active", cut={}, takers={})
     say(f"{gateway.facts['name']}: active")
     return 0
 
@@ -210,6 +229,7 @@ def main(argv: list[str] | None = None) -> int:
     verbs.add_parser("status").add_argument("--json", action="store_true")
     draining = verbs.add_parser("drain")
     draining.add_argument("--deadline", type=float, metavar="S", help="seconds from now; default: the plan's")
+    draining.add_argument("--force", action="store_true", help="also where nobody else can take new flows")
     for verb in (draining, verbs.add_parser("undrain")):
         verb.add_argument("--settle", type=float, metavar="S", default=SETTLE_S, help="wait while routes move")
     verbs.add_parser("health").add_argument("--once", action="store_true")
@@ -219,7 +239,7 @@ def main(argv: list[str] | None = None) -> int:
         gateway = Gateway(asked.config, asked.state)
         verbs_by_name: dict[str, Callable[[], int]] = {
             "status": lambda: status(gateway, asked.json),
-            "drain": lambda: drain(gateway, asked.deadline, asked.settle),
+            "drain": lambda: drain(gateway, asked.deadline, asked.settle, asked.force),
             "undrain": lambda: undrain(gateway, asked.settle),
             "health": lambda: health(gateway, asked.once),
             "metrics": lambda: metrics(gateway),

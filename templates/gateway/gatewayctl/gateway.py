@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import shlex
@@ -26,12 +27,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
 CONFIG = Path("/etc/kvfabric/gateway.json")
 STATE_FOLDER = Path("/var/lib/kvfabric")
 VTYSH = shlex.split(os.environ.get("KVFABRIC_VTYSH", "vtysh"))
-SHUTDOWN = "community graceful-shutdown additive"
+SHUTDOWN = "graceful-shutdown"
 FULL = 0.98  # of the conntrack table: above it new flows are lost
 # a closed flow waits for late packets only: stopping the gateway cuts nothing
 OVER = ("TIME_WAIT", "CLOSE", "LAST_ACK")
@@ -124,23 +125,37 @@ class Gateway:
         """Return FRR's running configuration, by line."""
         return [line.strip() for line in run([*VTYSH, "-c", "show running-config"]).splitlines()]
 
-    def graceful_shutdown(self, on: bool) -> None:
+    def mark(self, names: Collection[str], community: str, on: bool, running: list[str] | None = None) -> None:
+        """Add a community to all that these route-maps permit, or no longer; twice is once."""
+        running = self.running() if running is None else running
+        starts = tuple(f"route-map {name} permit " for name in names)
+        entries = [number for number, line in enumerate(running) if line.startswith(starts)]
+        if on and not entries:
+            raise CannotRunError(f"FRR has none of the route-maps {', '.join(names)}")
+        text = f"set community {community} additive"
+        steps = [
+            (running[at], f"{'' if on else 'no '}{text}", "exit")
+            for at in entries
+            if (text in itertools.takewhile(lambda line: line != "exit", running[at:])) != on
+        ]
+        if steps:
+            self.configure(*(line for step in steps for line in step))
+
+    def graceful_shutdown(self, on: bool, running: list[str] | None = None) -> None:
         """Mark what draws traffic here with the graceful-shutdown community (RFC 8326), or no longer; twice is once.
 
         Not by `bgp graceful-shutdown`: that marks the way to this gateway's own tunnel end too, and while leaves and
         spines look for a better one than the direct one, packets for the gateway run in circles between them.
         """
-        names, running = self.facts["route_maps"].values(), self.running()
-        entries = [line for line in running if line.startswith(tuple(f"route-map {name} permit " for name in names))]
-        if on and not entries:
-            raise CannotRunError(f"FRR has none of the route-maps {', '.join(names)}")
-        if running.count(f"set {SHUTDOWN}") != (len(entries) if on else 0):
-            steps = [(entry, f"{'' if on else 'no '}set {SHUTDOWN}", "exit") for entry in entries]
-            self.configure(*(line for step in steps for line in step))
+        self.mark(self.facts["route_maps"].values(), SHUTDOWN, on, running)
 
-    def withdraw(self, on: bool) -> None:
+    def tell_gateways(self, draining: bool, running: list[str] | None = None) -> None:
+        """Mark the way to this gateway, so that no other passes flows on to one that takes none; it moves no route."""
+        self.mark([self.facts["loopback_route_map"]], self.facts["drain_mark"], draining, running)
+
+    def withdraw(self, on: bool, running: list[str] | None = None) -> None:
         """Announce nothing, inside and outside, or everything again; the sessions stay up."""
-        running = self.running()
+        running = self.running() if running is None else running
         for name in self.facts["route_maps"].values():
             if (f"route-map {name} deny 1" in running) != on:
                 self.configure(f"{'' if on else 'no '}route-map {name} deny 1")
@@ -156,17 +171,39 @@ class Gateway:
 
     # ------------------------------------------------------------------ nftables and conntrack
 
-    def hand_over(self, on: bool) -> dict[str, str]:
+    def standbys(self) -> dict[str, dict[str, str]]:
+        """Return the standby of each tenant that has one: it can be reached, and does not drain itself."""
+        serving = {}
+        found = {}
+        for tenant in self.facts["tenants"]:
+            for standby in tenant["standbys"]:
+                name = standby["name"]
+                if name not in serving:
+                    serving[name] = self._serves(standby["vtep"])
+                if serving[name]:
+                    found[tenant["name"]] = standby
+                    break
+        return found
+
+    def _serves(self, vtep: str) -> bool:
+        if not run(["ip", "route", "show", f"{vtep}/32"]).strip():
+            return False
+        paths = self.show(f"show bgp ipv4 unicast {vtep}/32 json").get("paths", [])
+        marked = [self.facts["drain_mark"] in path.get("community", {}).get("list", []) for path in paths]
+        return bool(marked) and not any(marked)
+
+    def hand_over(self, on: bool, standbys: dict[str, dict[str, str]] | None = None) -> dict[str, str]:
         """Send flows that are new here to a standby, or keep them again; returns the standby of each tenant.
 
         Flows known here go on as before: routes do not move yet. A tenant without a reachable standby has its new flows
         refused. The way to a standby is made by hand, since BGP has none: this gateway's own default route is better.
         """
         table = self.facts["table"]
+        standbys = (self.standbys() if standbys is None else standbys) if on else {}
         lines = [f"flush set ip {table} handed_over", f"flush set ip {table} drained"]
         found: dict[str, str] = {}
         for tenant in self.facts["tenants"]:
-            standby = self._reachable(tenant["standbys"]) if on else None
+            standby = standbys.get(tenant["name"])
             if standby:
                 self._way_to(tenant, standby)
                 lines.append(f"add element ip {table} handed_over {{ {tenant['zone']} }}")
@@ -175,13 +212,6 @@ class Gateway:
                 lines.append(f"add element ip {table} drained {{ {tenant['zone']} }}")
         run(["nft", "-f", "-"], "\n".join(lines) + "\n")
         return found
-
-    @staticmethod
-    def _reachable(standbys: list[dict[str, str]]) -> dict[str, str] | None:
-        for standby in standbys:
-            if run(["ip", "route", "show", f"{standby['vtep']}/32"]).strip():
-                return standby
-        return None
 
     @staticmethod
     def _way_to(tenant: dict[str, Any], standby: dict[str, str]) -> None:
@@ -258,10 +288,11 @@ class Gateway:
 
     def put_back(self) -> None:
         """Make FRR and nftables what the state file says, after either of them was started anew."""
-        state = self.state()
-        self.graceful_shutdown(state["phase"] == "drained")
-        self.withdraw(state["withdrawn"])
+        state, running = self.state(), self.running()
         draining = state["phase"] != "active"
+        self.graceful_shutdown(state["phase"] == "drained", running)
+        self.tell_gateways(draining, running)
+        self.withdraw(state["withdrawn"], running)
         if draining or self.refusing():
             self.hand_over(draining)
 

@@ -26,6 +26,8 @@ FACTS = {
     "fabric_sessions": [{"address": "10.0.0.0", "device": "leaf-01"}],
     "edge_sessions": [{"address": "10.0.1.0", "device": "edge-01"}],
     "route_maps": {"edge": "EDGE-OUT", "fabric": "DEFAULT-ONLY"},
+    "loopback_route_map": "FABRIC-OUT",
+    "drain_mark": "50001:65535",
     "health": {"interval_s": 1, "failures": 3},
     "drain_deadline_s": 0.2,
     "conntrack_max": 1000,
@@ -40,9 +42,10 @@ FACTS = {
 }  # fmt: skip
 
 
-# what draws traffic is marked; the way to the gateway itself (FABRIC-OUT) is not
+# what draws traffic is marked so that it moves; the way to the gateway itself, so that other gateways know
 _MARK = "set community graceful-shutdown additive"
-MARKED = {"route-map DEFAULT-ONLY permit 10": [_MARK], "route-map EDGE-OUT permit 10": [_MARK]}
+TOLD = {"route-map FABRIC-OUT permit 10": ["set community 50001:65535 additive"]}
+MARKED = TOLD | {"route-map DEFAULT-ONLY permit 10": [_MARK], "route-map EDGE-OUT permit 10": [_MARK]}
 
 
 class Tools:
@@ -57,6 +60,7 @@ class Tools:
         ]
         self.running: dict[str, list[str]] = {}
         self.drained = False
+        self.standby_drains = False
         self.up = True
         self.route = True
         self.conntrack: list[str] = []
@@ -76,10 +80,11 @@ class Tools:
     def _vtysh(self, argv: list[str]) -> str:
         command = argv[-1]
         if command == "show running-config":
-            return "\n".join(
-                self.running.get("", [])
-                + [line for entry in self.entries for line in (entry, *self.running.get(entry, []))]
-            )
+            blocks = [line for entry in self.entries for line in (entry, *self.running.get(entry, []), "exit")]
+            return "\n".join(self.running.get("", []) + blocks)
+        if command.startswith("show bgp ipv4 unicast"):
+            path = {"community": {"list": ["50001:65535"]}} if self.standby_drains else {}
+            return json.dumps({"paths": [path]})
         if "summary" in command:
             peers = {a: {"state": "Established" if self.up else "Active"} for a in ("10.0.0.0", "10.0.1.0")}
             return json.dumps({"ipv4Unicast": {"peers": peers}})
@@ -147,9 +152,17 @@ def test_drain_says_what_the_deadline_cuts(
     assert _state(tmp_path)["cut"] == {"acme.masquerade": 1}
 
 
-def test_drain_without_a_reachable_standby_refuses_new_flows(tools: Tools, call: Any) -> None:
-    tools.route = False
-    assert call("drain", "--settle", "0") == 0
+@pytest.mark.parametrize("why", ["route", "standby_drains"])
+def test_drain_without_a_standby_is_refused_and_forced_it_refuses_new_flows(
+    why: str, tools: Tools, call: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setattr(tools, why, why == "standby_drains")
+    assert call("drain", "--settle", "0") == 3
+    assert "acme: no other gateway takes new flows" in capsys.readouterr().err
+    assert not (tmp_path / "state/gw-01/state.json").exists()
+    assert not tools.running
+    assert call("drain", "--settle", "0", "--force") == 0
+    assert "acme: new flows are refused" in capsys.readouterr().out
     nft = next(line for line in tools.asked if line.startswith("nft -f"))
     assert "add element ip kvfabric drained { 1 }" in nft
     assert "add element ip kvfabric handed_over" not in nft
@@ -190,7 +203,7 @@ def test_undrain_moves_the_routes_before_it_takes_flows(tools: Tools, call: Any,
     tools.asked.clear()
 
     def settled(_seconds: float) -> None:
-        assert not tools.running
+        assert tools.running == TOLD
         assert tools.drained
         assert _state(tmp_path)["phase"] == "returning"
 
@@ -205,7 +218,7 @@ def test_routes_that_frr_does_not_have_cannot_be_marked(
 ) -> None:
     tools.entries = []
     assert call("drain", "--settle", "0") == 3
-    assert "FRR has none of the route-maps EDGE-OUT, DEFAULT-ONLY" in capsys.readouterr().err
+    assert "FRR has none of the route-maps FABRIC-OUT" in capsys.readouterr().err
 
 
 def test_two_drains_at_once_are_refused(tools: Tools, call: Any, tmp_path: Path) -> None:
