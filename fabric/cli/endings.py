@@ -1,19 +1,63 @@
-"""How the tool ends when it is told to, or when nobody reads it any more: what it began is ended in order."""
+"""How the tool ends when it is told to, or when nobody reads it any more: what it began is ended in order.
+
+A reader that leaves (`| head`) ends nothing and changes no exit code: the work goes on to its end, unread. Only what
+passes on the output of a program in a lab, which may have no end, stops then.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import select
 import signal
+import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from _typeshed import ReadableBuffer
+
 
 class PipeBrokenError(Exception):
     """A BrokenPipeError under another name: click would take it, and exit with 1."""
+
+
+class _MayBeUnread(io.FileIO):
+    """An open file whose reader may leave: what is written from then on goes to the null device."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            silence(self)
+            return memoryview(data).nbytes
+
+
+def outlive_readers() -> None:
+    """Make standard output and error streams whose reader may leave; what is no file (a test's) stays as it is."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        buffer = getattr(stream, "buffer", None)
+        raw = getattr(buffer, "raw", buffer)  # no buffer lies between with PYTHONUNBUFFERED
+        if type(raw) is not io.FileIO:
+            continue
+        stream.flush()
+        lasting = _MayBeUnread(raw.fileno(), "w", closefd=False)
+        setattr(sys, name, io.TextIOWrapper(
+            lasting if raw is buffer else io.BufferedWriter(lasting),
+            stream.encoding, stream.errors, "\n", stream.line_buffering, stream.write_through,
+        ))  # fmt: skip
+
+
+def silence(*streams: io.IOBase | TextIO) -> None:
+    """Give the numbers of these streams to the null device: Python must not try to flush again at exit."""
+    for stream in streams:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 @contextmanager

@@ -14,12 +14,19 @@ import signal
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabric import __version__
-from fabric.cli.endings import PipeBrokenError, broken_pipes_kept, ended_as_interrupted, readers_left
+from fabric.cli.endings import (
+    PipeBrokenError,
+    broken_pipes_kept,
+    ended_as_interrupted,
+    outlive_readers,
+    readers_left,
+    silence,
+)
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
 
 if TYPE_CHECKING:
@@ -104,8 +111,8 @@ def _run(argv: list[str] | None) -> int:
     except (BrokenPipeError, PipeBrokenError) as error:
         if not readers_left():
             return _could_not_run(f"a program that was written to has ended: {error}", argv)
-        # who read our output (head, less) has seen enough: not an error
-        _silence(sys.stdout, sys.stderr)
+        # who read what a program in a lab says has seen enough: not an error
+        silence(sys.stdout, sys.stderr)
         return 0
     except OSError as error:
         from fabric.problem import Problem
@@ -114,7 +121,7 @@ def _run(argv: list[str] | None) -> int:
         rule = f"file.{errno.errorcode.get(error.errno or 0, 'error').lower()}"
         fix = _FIXES.get(error.errno or 0, "check the path and its rights")
         if not error.filename:  # stdout itself: what it still holds must not be tried again at exit
-            _silence(sys.stdout)
+            silence(sys.stdout)
         return _refuse((Problem(rule, name, str(error.strerror or error), fix),), argv)
     return result if isinstance(result, int) else 0
 
@@ -177,12 +184,6 @@ def _answer_json(problems: Sequence[Problem], argv: list[str] | None) -> None:
         print_json({"problems": [problem.to_dict() for problem in problems]})
 
 
-def _silence(*streams: TextIO) -> None:
-    """Python must not try to flush again at exit."""
-    for stream in streams:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _open_missing_streams() -> None:
     """Give streams that the caller closed (`>&-`) to the null device: a file opened later would get their number."""
     for number in (0, 1, 2):
@@ -196,6 +197,7 @@ def _open_missing_streams() -> None:
         if isinstance(stream := getattr(sys, name), io.TextIOWrapper):
             # a terminal that lacks a letter (LC_ALL=C) shows its number
             stream.reconfigure(errors="backslashreplace")
+    outlive_readers()
 
 
 def _wants_json(argv: list[str]) -> bool:

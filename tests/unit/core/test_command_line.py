@@ -51,6 +51,34 @@ def test_a_reader_that_has_left_is_no_error(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("check nowhere", 2),
+        ("check nowhere --format json", 2),
+        ("plan minimal --nonsense", 2),
+        ("accept minimal --hosts {tmp}/hosts.yaml --check device-answers --out {tmp}/runs", 3),
+        ("accept minimal --list --tags no-such-tag", 4),
+        ("render minimal --out {tmp}/out --diff", 1),
+        ("plan minimal", 0),
+    ],
+)
+def test_a_reader_that_has_left_changes_no_exit_code(arguments: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "hosts.yaml").write_text("fe-leaf-01: {hostname: 127.0.0.1, port: 1}\n")
+    words = arguments.format(tmp=tmp_path).split()
+    argv = [sys.executable, "-c", "from fabric.cli.main import main; main()", *words]
+    for closed, unbuffered in (({1, 2}, ""), ({1}, "1"), ({2}, "")):
+        read, write = os.pipe()
+        os.close(read)
+        with (tmp_path / "seen").open("wb") as seen:
+            out, err = (write if number in closed else seen.fileno() for number in (1, 2))
+            env = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+            done = subprocess.run(argv, stdout=out, stderr=err, env=env, check=False)
+        os.close(write)
+        assert done.returncode == code, closed
+        assert "Traceback" not in (tmp_path / "seen").read_text()
+
+
 def test_a_program_that_does_not_take_what_it_is_told_is_no_success(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
