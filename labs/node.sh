@@ -190,7 +190,9 @@ up() {
   place
   sysctls quietly
   if [ -f "$FILES/network.sh" ]; then
-    said=$(sh -e "$FILES/network.sh" 2>&1) || die "network.sh failed (exit $?): $(printf '%s' "$said" | tail -c 800)"
+    # a container has its engine's default route, which is not the site's
+    said=$(KVFABRIC_DEFAULT=replace sh -e "$FILES/network.sh" 2>&1) ||
+      die "network.sh failed (exit $?): $(printf '%s' "$said" | tail -c 800)"
   fi
   sysctls
   if [ -f "$FILES/nftables.conf" ]; then

@@ -104,6 +104,34 @@ sh "$1"; echo "exit $?"; ip -o addr; ip route
 """
 
 
+_MANAGED = """
+for port in $2 eth0; do ip link add "$port" type veth peer name "p$port"; ip link set "p$port" up; ip link set "$port" up; done
+ip addr add 192.0.2.9/24 dev eth0; ip route add default via 192.0.2.1 dev eth0 $3
+sh "$1"; echo "exit $?"; ip route show default
+export KVFABRIC_DEFAULT=replace; sh "$1"; echo "exit $?"; ip route show default
+"""
+
+
+@pytest.mark.parametrize("metric", ["", "metric 100"])
+def test_the_default_route_of_a_management_port_is_kept_until_told(metric: str, rendered: Callable[..., Path]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    ports = " ".join(port.name for port in load_plan("lab").servers["compute-001"].ports if port.address)
+    script = rendered("lab", "frr") / "compute-001" / "network.sh"
+    command = ["unshare", "-n", "sh", "-c", _MANAGED, "managed", str(script), ports, metric]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    first, second = done.stdout.split("exit ")[1:]
+    if metric:
+        assert first.startswith("0")
+        assert "nexthop" in first
+    else:
+        assert first.startswith("1")
+        assert "default via 192.0.2.1 dev eth0" in first
+        assert "the default route by eth0 is kept" in done.stderr
+    assert second.startswith("0")
+    assert "dev fe-p0" in second
+
+
 def test_a_server_without_one_of_its_ports_has_all_others(rendered: Callable[..., Path]) -> None:
     if os.geteuid() != 0:
         pytest.skip("a network namespace needs root")

@@ -1,15 +1,26 @@
 #!/bin/sh
 # compute-001: addresses and routes of a server, written by kvfabric.
 # The ports must exist under these names; what a missing one does not need is made all the same. Running it again changes
-# nothing. Exit 1: something is missing.
+# nothing. Exit 1: something is missing. A default route of others without a metric (of a management port) is kept, and said:
+# put management into a VRF or give its route a metric; KVFABRIC_DEFAULT=replace takes its place.
 set -eu
 links=" $(command ip -o link show | while read -r _ link _; do printf '%s ' "${link%%[@:]*}"; done)"
 have() { case "$links" in *" $1 "*) return 0 ;; esac; return 1; }
 rule() { [ -n "$(command ip rule show "$@")" ]; }
 # each ip line below is queued and all run in one process at the end: many forks make a small machine slow to start
-queue=''
+queue='' kept=''
 ip() { queue="$queue$*
 "; }
+ours=' be0-port0 be1-port0 fe-p0 fe-p1 '
+# the port of a default route that is not ours and that ours would replace
+theirs() {
+  command ip route show default | while read -r route; do
+    case " $route " in *' metric '*) continue ;; esac
+    port=${route#* dev }
+    case "$route" in *' dev '*) ;; *) continue ;; esac
+    case "$ours" in *" ${port%% *} "*) ;; *) echo "${port%% *}"; break ;; esac
+  done
+}
 # spread DESTINATION... -- GATEWAY,PORT...: a route over those of the ports that are there
 spread() {
   way=''
@@ -17,7 +28,12 @@ spread() {
   shift
   hops=''
   for hop; do have "${hop#*,}" && hops="$hops nexthop via ${hop%,*} dev ${hop#*,}"; done
-  [ -z "$hops" ] || ip "route replace$way$hops"
+  if [ "${way%% src*}" = ' default' ] && [ "${KVFABRIC_DEFAULT:-keep}" != replace ] && port=$(theirs) && [ -n "$port" ]; then
+    echo "network.sh: the default route by $port is kept, so tenants' traffic leaves by it: see the head of $0" >&2
+    kept=1
+  elif [ -n "$hops" ]; then
+    ip "route replace$way$hops"
+  fi
 }
 
 ip link set lo up
@@ -53,3 +69,4 @@ spread default src 10.1.0.1 -- 10.1.0.6,fe-p0 10.1.0.8,fe-p1
 
 # -force: what fails (a port that is missing) is reported, and does not keep the rest from being made
 printf '%s' "$queue" | command ip -force -batch -
+[ -z "$kept" ]
