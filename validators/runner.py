@@ -21,6 +21,7 @@ from validators.check import STANDS_ON, Context, NotJudgedError, Stage, depth, j
 from validators.devices.answers import Answer, Ask
 from validators.devices.lab import MACHINE
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
+from validators.report.coverage import skipped_inside
 from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine
 from validators.runner_passes import Passes
 
@@ -132,6 +133,7 @@ class Runner:
             if reason or records[-1].result.state in BAD:
                 fallen.add(case.check.name)
         counts = Counter(record.result.state.value for record in records)
+        counts["skipped as parts"] = len(skipped_inside(records))
         self._tell("stage_finished", stage, dict(counts), blocked)
         return records
 

@@ -275,14 +275,28 @@ def _speed_verdict(interface: str, speed: int, ports: dict[str, PortState]) -> t
 
 
 def whole(check: str, subject: str, parts: list[Result], good: str) -> Result:
-    """Return the result of a whole with its parts, its text naming the first part that is not good."""
+    """Return the result of a whole with its parts, its text naming the first part that is not good.
+
+    What was skipped is never counted among what is good.
+    """
     if not parts:
         message = f"the plan has nothing to check on {subject}"
         raise NotJudgedError(message, State.SKIPPED)
     bad = [part for part in parts if part.state not in {State.PASS, State.SKIPPED}]
     if not bad:
-        return Result(check, subject, combine(p.state for p in parts), f"all {len(parts)} {good}", parts=tuple(parts))
+        text = _good(parts, good)
+        return Result(check, subject, combine(p.state for p in parts), text, parts=tuple(parts))
     more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
     first = next((part for part in bad if part.state is combine(p.state for p in bad)), bad[0])
     text = f"{first.subject}: {first.text}{more}"
     return Result(check, subject, combine(p.state for p in parts), text, first.place, parts=tuple(parts))
+
+
+def _good(parts: list[Result], good: str) -> str:
+    skipped = [part for part in parts if part.state is State.SKIPPED]
+    if not skipped:
+        return f"all {len(parts)} {good}"
+    more = f" (and {len(skipped) - 1} more)" if len(skipped) > 1 else ""
+    left = f"{skipped[0].subject}: {skipped[0].text}{more}"
+    passed = len(parts) - len(skipped)
+    return f"{passed} of {len(parts)} {good}; skipped: {left}" if passed else left

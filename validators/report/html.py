@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fabric.resources import data_folder
+from validators.report.coverage import skipped_inside
 from validators.report.figures import figure, name_of, trials_of
 from validators.report.plots import plots_of
 from validators.report.topology import coloured
@@ -38,6 +39,7 @@ def to_html(run: Run) -> str:
         topology=coloured(run),
         plots=plots_of(run),
         measured=[(r, m) for r in run.records for m in r.result.measurements],
+        skipped_inside=skipped_inside,
         shown_parts=_shown_parts,
         listed_parts=_listed_parts,
         software=_software(run),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from validators.check import Stage
 from validators.journal_records import Record
-from validators.report.coverage import without
+from validators.report.coverage import skipped_inside, without
 from validators.results import BAD, Result, State, combine
 
 if TYPE_CHECKING:
@@ -126,8 +126,13 @@ class Run:
     @cached_property
     def sums(self) -> str:
         """How cases and results are counted, in words: one format has a line per case, another per result."""
-        leaves = sum(1 for _ in self.leaves())
-        return f"{len(self.records)} cases with {leaves} results (a case with parts has one result per part)"
+        states = [leaf.result.state for leaf in self.leaves()]
+        text = f"{len(self.records)} cases with {len(states)} results (a case with parts has one result per part)"
+        if not (skipped := states.count(State.SKIPPED)):
+            return text
+        inside = len(skipped_inside(self.records))
+        more = f" ({inside} as parts of cases that were judged)" if inside else ""
+        return f"{text}; skipped: {self.counts[State.SKIPPED.value]} of the cases, {skipped} of the results{more}"
 
     def link_states(self) -> dict[str, tuple[State, str]]:
         """Return link id -> worst state and its text, for every result that is about a link."""

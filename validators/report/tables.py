@@ -7,6 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+from validators.report.coverage import skipped_inside
 from validators.report.figures import figure, name_of, trials_of
 from validators.results import COMPUTED, MEASURED
 
@@ -72,12 +73,12 @@ def to_markdown(run: Run) -> str:
         *([f"This report is {run.note}.", ""] if run.note else []),
         f"{run.sums}: the table counts cases, junit.xml and results.csv results.",
         "",
-        "| stage | pass | fail | error | skipped | unknown |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| stage | pass | fail | error | skipped | unknown | parts skipped |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, _, counts, _ in run.stages:
+    for name, records, counts, _ in run.stages:
         cells = " | ".join(str(counts.get(state, 0)) for state in ("pass", "fail", "error", "skipped", "unknown"))
-        lines.append(f"| {name} | {cells} |")
+        lines.append(f"| {name} | {cells} | {len(skipped_inside(records))} |")
     bad = [record.result for record in run.records if record.result.state.value in {"fail", "error", "unknown"}]
     if bad:
         lines += [

@@ -9,13 +9,13 @@ import pytest
 
 from fabric.build import load_plan
 from tests.unit.accept.simulated import SimulatedSite
-from validators.cabling.checks import Cabling, CablingInputs, PortSpeed
+from validators.cabling.checks import Cabling, CablingInputs, PortSpeed, whole
 from validators.cabling.lldp import Neighbour, parse_lldp
 from validators.cabling.names import PortNames, Socket
 from validators.cabling.port_state import parse_links, parse_speeds
 from validators.check import Context, DeviceInputs, judged
 from validators.devices.answers import Answer, UnreadableError
-from validators.results import State
+from validators.results import Result, State
 
 pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
@@ -28,6 +28,15 @@ Ethernet8    compute-001     02:00:00:00:00:01  O             be0-port0
 --------------------------------------------------
 Total entries displayed:  2
 """
+
+
+def test_what_was_skipped_is_not_counted_among_what_is_good():
+    good, left = Result("c", "a", State.PASS, "fine"), Result("c", "b", State.SKIPPED, "no counter")
+    assert whole("c", "all", [good, good], "are well").text == "all 2 are well"
+    mixed = whole("c", "all", [good, left, left], "are well")
+    assert (mixed.state, mixed.text) == (State.PASS, "1 of 3 are well; skipped: b: no counter (and 1 more)")
+    nothing = whole("c", "all", [left], "are well")
+    assert (nothing.state, nothing.text) == (State.SKIPPED, "b: no counter")
 
 
 def test_the_table_of_sonic_is_read():

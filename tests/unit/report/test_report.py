@@ -316,6 +316,40 @@ def test_the_difference_tells_another_catalog_from_what_did_not_run():
     assert [c.kind for c in compare(run(record("ladder:acme#1")), two)] == ["gone", "new", "new"]
 
 
+def _part(subject, state=State.PASS, check="tenant-matrix"):
+    return Result(check, subject, state, f"text of {subject}")
+
+
+def test_skipped_parts_of_a_case_that_passed_are_counted_and_named():
+    parts = (_part("acme -> acme"), _part("acme -> globex", State.SKIPPED))
+    passed = Record("m", "tenants", Result("tenant-matrix", "acme", State.PASS, "", parts=parts))
+    nothing = (_part("E1/1", State.SKIPPED, "link-fec"), _part("E1/2", State.SKIPPED, "link-fec"))
+    skipped = Record("f", "optics", Result("link-fec", "leaf-01", State.SKIPPED, "no counters", parts=nothing))
+    mixed = run(passed, skipped)
+    words = "parts skipped of cases that were judged: 1 (tenant-matrix (acme -> globex)); skipped: 2 (link-fec 2)"
+    assert mixed.headline == f"accepted, without: {words}"
+    assert ElementTree.fromstring(to_junit(mixed)).get("skipped") == "3"
+    assert "skipped: 1 of the cases, 3 of the results (1 as parts of cases that were judged)" in to_markdown(mixed)
+    assert "| tenants | 1 | 0 | 0 | 0 | 0 | 1 |" in to_markdown(mixed)
+    assert "| optics | 0 | 0 | 0 | 1 | 0 | 0 |" in to_markdown(mixed)
+    assert "1 pass, 1 part skipped</span>" in to_html(mixed)
+    many = tuple(_part(f"acme -> t{n}", State.SKIPPED) for n in range(4))
+    failed = Record("m", "tenants", Result("tenant-matrix", "acme", State.FAIL, "", parts=(_part("x"), *many)))
+    assert run(failed).without == ("parts skipped of cases that were judged: 4 (tenant-matrix (4 parts))",)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(State), st.lists(st.sampled_from(State), max_size=4)), max_size=6))
+def test_what_the_verdict_goes_without_adds_up_to_what_junit_skips(cases):
+    records = [
+        record(f"case {letter}", state, *(_part("p", one, "x") for one in parts))
+        for letter, (state, parts) in zip("abcdef", cases, strict=False)
+    ]
+    whole = run(*records)
+    told = sum(int(re.search(r": (\d+) \(", text)[1]) for text in whole.without)
+    assert told == int(ElementTree.fromstring(to_junit(whole)).get("skipped"))
+
+
 def test_a_report_of_a_lab_says_so_and_one_of_a_site_does_not():
     words = "of a lab: its ports are virtual"
     lab = Run(replace(INFO, ports="virtual"), (record("a"),))
