@@ -99,7 +99,8 @@ def _in_force(plan: Plan, device: str, said: frr_lines.Statement, observations: 
 class ConfigDbDrift(Check):
     """A SONiC switch has in CONFIG_DB what was rendered, in every table that was rendered.
 
-    Pass: every rendered row is there with the rendered fields, and these tables have no other rows.
+    Pass: every rendered row is there with the rendered fields, and these tables have no other rows or fields but
+        those that SONiC adds by itself (`validators/drift/nos_own.py`).
     Fail: a row or field is missing, differs or was added.
     Error: CONFIG_DB cannot be read.
     Skipped: where switches are Linux routers; when another check of the control plane failed.

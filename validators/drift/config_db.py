@@ -6,19 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from validators.devices.answers import UnreadableError, document
+from validators.drift.nos_own import is_own_field, is_own_row
 
 Tables = dict[str, dict[str, dict[str, str]]]
-
-# what the device adds by itself to what it was given
-_OWN_FIELDS = {
-    "DEVICE_METADATA": frozenset({"buffer_model", "default_pfcwd_status", "synchronous_mode", "timezone", "region"}),
-    "PORT": frozenset({"tpid", "pfc_asym", "dhcp_rate_limit", "subport", "core_id", "core_port_id", "num_voq"}),
-    "FEATURE": frozenset(
-        {"auto_restart", "delayed", "has_global_scope", "has_per_asic_scope", "high_mem_alert", "set_owner",
-         "support_syslog_rate_limit", "check_up_status", "has_timer"}
-    ),
-}  # fmt: skip
-_OWN_ROWS = frozenset({"FEATURE", "FLEX_COUNTER_TABLE", "DEVICE_METADATA"})
 
 
 def parse(text: str) -> Tables:
@@ -63,7 +53,7 @@ class Difference:
 
 
 def differences(rendered: Tables, seen: Tables) -> list[Difference]:
-    """Return what differs in the tables that were rendered; others are not ours."""
+    """Return what differs in the tables that were rendered; others are not ours, nor is what SONiC adds by itself."""
     found: list[Difference] = []
     for table, rows in rendered.items():
         have = seen.get(table, {})
@@ -72,13 +62,12 @@ def differences(rendered: Tables, seen: Tables) -> list[Difference]:
                 found.append(Difference(table, key, "", "row", ""))
             else:
                 found += _fields(table, key, row, have[key])
-        if table not in _OWN_ROWS:
-            found += [Difference(table, key, "", "", "row") for key in have if key not in rows]
+        added = (key for key in have if key not in rows and not is_own_row(table, key))
+        found += [Difference(table, key, "", "", "row") for key in added]
     return found
 
 
 def _fields(table: str, key: str, row: dict[str, str], have: dict[str, str]) -> list[Difference]:
-    own = _OWN_FIELDS.get(table, frozenset())
-    names = [*row, *(name for name in have if name not in row and name not in own and name != "NULL")]
+    names = [*row, *(name for name in have if name not in row and not is_own_field(table, name))]
     pairs = [(name, row.get(name, ""), have.get(name, "")) for name in names]
     return [Difference(table, key, name, wanted, found) for name, wanted, found in pairs if wanted != found]
