@@ -114,11 +114,15 @@ class Context:
 
 
 class NotJudgedError(Exception):
-    """A check cannot judge: `state` (error, skipped or unknown) and why."""
+    """A check cannot judge: `state` (error, skipped or unknown) and why; `device` is the one that gave no answer."""
 
-    def __init__(self, reason: str, state: State = State.ERROR) -> None:
+    def __init__(self, reason: str, state: State = State.ERROR, device: str = "") -> None:
         super().__init__(reason)
-        self.state = state
+        self.state, self.device = state, device
+
+    def result(self, check: str, subject: str) -> Result:
+        """Return the result of the case: a text that begins with its subject says it once."""
+        return Result(check, subject, self.state, str(self).removeprefix(f"{subject}: "), self.device)
 
 
 class Check(ABC):
@@ -222,11 +226,11 @@ def answer_of(observations: Observations, device: str, question: str) -> str:
     data = observations.get(device, {}).get(question)
     if data is None:
         message = f"{device}: '{question}' was never asked"
-        raise NotJudgedError(message)
+        raise NotJudgedError(message, device=device)
     answer = Answer.from_dict(data)
     if not answer.ok:
-        message = f"{device}: no answer to '{question}': {answer.error}"
-        raise NotJudgedError(message, State.ERROR if answer.asked else State.SKIPPED)
+        why = f"no answer to '{question}': {answer.error}" if answer.reached else answer.error
+        raise NotJudgedError(f"{device}: {why}", State.ERROR if answer.asked else State.SKIPPED, device)
     return answer.text
 
 
@@ -236,7 +240,7 @@ def judged(check: Check, plan: Plan, inputs: Any, observations: Observations) ->
     try:
         return check.judge(plan, inputs, observations)
     except NotJudgedError as error:
-        return Result(check.name, subject, error.state, str(error))
+        return error.result(check.name, subject)
     except UnreadableError as error:
         return Result(check.name, subject, State.ERROR, f"an answer cannot be read: {error}")
 

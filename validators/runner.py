@@ -217,7 +217,7 @@ class Runner:
             write_json(self.folder / "raw" / CASES / file_name(case.id), self.options.clean(observations))
             result = judged(check, self.plan, case.inputs, observations)
         except NotJudgedError as error:
-            result = Result(check.name, case.subject, error.state, str(error))
+            result = error.result(check.name, case.subject)
         except CouldNotRunError as error:
             result = Result(check.name, case.subject, State.ERROR, str(error))
         except Exception as error:  # noqa: BLE001  a bug in one check must not take the others with it

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _UNASKED = "not asked: "
+_UNREACHED = "no answer from "
 
 
 class Ask(NamedTuple):
@@ -41,6 +42,11 @@ class Answer:
     def asked(self) -> bool:
         """Whether the question could be asked at all."""
         return not self.error.startswith(_UNASKED)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the device was reached: if not, the reason is the same for every question."""
+        return not self.error.startswith(_UNREACHED)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it is stored in observations."""
@@ -81,6 +87,11 @@ class Devices(Protocol):
 def unasked(dialect: str, question: str) -> Answer:
     """Return the answer to a question that nobody can ask a kind of device: a check that needs it is skipped."""
     return Answer(error=f"{_UNASKED}{dialect} has no command for '{question}'")
+
+
+def unreached(where: str, why: str) -> Answer:
+    """Return the answer of a device that cannot be talked to at `where` (user@address:port)."""
+    return Answer(error=f"{_UNREACHED}{where}: {why}")
 
 
 class UnreadableError(ValueError):

@@ -7,12 +7,13 @@ the form of its prompts.
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
-from validators.devices.answers import Answer, Ask, unasked
+from validators.devices.answers import Answer, Ask, unasked, unreached
 from validators.devices.dialects import SONIC_CLI, UNPROVEN, command_for
 
 if TYPE_CHECKING:
@@ -21,8 +22,39 @@ if TYPE_CHECKING:
     from validators.devices.hosts import Host
 
 _WORKERS = 16
+# paramiko's words for a far end that takes the connection and then says nothing, or ends it
+_NO_GREETING = ("Error reading SSH protocol banner", "No existing session")
 # of sonic-cli, whatever the host's name has become: `leaf-01# `, `leaf-01(config)# `
 _CLI_PROMPT = r"(?:^|\n)[\w.-]+(?:\([\w./ -]*\))?# ?$"
+
+
+class _SessionLostError(Exception):
+    """A session was not made, or did not last until the answer; the text says why."""
+
+
+def _where(host: Host) -> str:
+    """Who is asked where, as ssh is told."""
+    address = f"[{host.hostname}]" if ":" in host.hostname else host.hostname
+    return f"{host.username}@{address}:{host.port}"
+
+
+def _reason(error: BaseException) -> str:
+    """Why there is no session, in a line: the network's word or paramiko's, not netmiko's page of advice."""
+    from netmiko.exceptions import NetmikoTimeoutException
+    from paramiko.ssh_exception import NoValidConnectionsError
+
+    plain = error
+    while isinstance(plain, NetmikoTimeoutException) and (inner := plain.__cause__ or plain.__context__):
+        plain = inner
+    if isinstance(plain, NoValidConnectionsError):  # one per address of the name
+        plain = next(iter(plain.errors.values()))
+    if isinstance(plain, EOFError):
+        return "connected, and the far end ended it"
+    text = getattr(plain, "strerror", None) or str(plain)
+    if text.startswith(_NO_GREETING):
+        return "connected, but no SSH greeting came"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " ".join(lines[:2]) if lines else type(plain).__name__
 
 
 class SshDevices:
@@ -33,6 +65,9 @@ class SshDevices:
     rounds: int | None = None
 
     def __init__(self, hosts: dict[str, Host], timeout_s: float = 30.0) -> None:
+        for library in ("paramiko", "netmiko", "nornir"):
+            # what goes wrong is the device's answer; without a handler they print tracebacks on standard error
+            logging.getLogger(library).addHandler(logging.NullHandler())
         self.hosts, self.timeout_s = hosts, timeout_s
         self.unproven: Sequence[str] = tuple(name for name, host in hosts.items() if host.dialect in UNPROVEN)
         self._sessions: dict[str, Any] = {}
@@ -99,18 +134,24 @@ class SshDevices:
             return Answer(error="not in the hosts file")
         limit = timeout_s or self.timeout_s
         started = time.monotonic()
-        answer = self._attempt(device, command, limit)
-        if answer.error.startswith("session lost"):
+        try:
             answer = self._attempt(device, command, limit)
+        except _SessionLostError:
+            try:
+                answer = self._attempt(device, command, limit)
+            except _SessionLostError as error:
+                answer = unreached(_where(self.hosts[device]), str(error))
         return Answer(answer.text, answer.error, time.monotonic() - started)
 
     def _attempt(self, device: str, command: str, limit: float) -> Answer:
+        """Run a command in a session that stands, or is made. Raises _SessionLostError."""
         from netmiko.exceptions import (
             NetmikoAuthenticationException,
             NetmikoTimeoutException,
             ReadException,
             ReadTimeout,
         )
+        from paramiko import SSHException
 
         host = self.hosts[device]
         try:
@@ -119,14 +160,13 @@ class SshDevices:
                 return self._in_cli(session, command, limit)
             return self._marked(session, command, limit)
         except NetmikoAuthenticationException:
-            return Answer(error=f"{host.username}@{host.hostname}: the device refused user name, password or key")
+            return unreached(_where(host), "the device refused user name, password or key")
         except ReadTimeout:
             self._drop(device)
             return Answer(error=f"no end of the answer within {limit:g} s")
-        except (NetmikoTimeoutException, ReadException, OSError, EOFError, ValueError) as error:
+        except (NetmikoTimeoutException, ReadException, SSHException, OSError, EOFError, ValueError) as error:
             self._drop(device)
-            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            return Answer(error=f"session lost or not made: {first}")
+            raise _SessionLostError(_reason(error)) from error
 
     def _in_cli(self, session: Any, commands: str, limit: float) -> Answer:
         """Run lines in a shell that has neither markers nor exit codes: any prompt ends a command, `%Error` is one.
