@@ -14,6 +14,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING, Any
 
 from fabric.plan_qos import Headroom, Qos, TrafficClass
@@ -281,6 +282,10 @@ class Plan:
     pools: tuple[PoolUse, ...]
     rt_asn: int
     settings: dict[str, Any] = field(default_factory=dict)
+
+    def management_gateway(self, address: str) -> str:
+        """The router of the management network that `address` (with length) is in: what the site says, or the last."""
+        return str(self.settings.get("management_gateway") or IPv4Interface(address).network[-2])
 
     @cached_property
     def links_of(self) -> dict[str, tuple[Link, ...]]:

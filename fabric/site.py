@@ -251,11 +251,16 @@ class SiteBuilder:
             rt_asn=self.site.pools.rt_asn,
             settings={
                 **self.site.services.settings(),
+                **self._management_gateway(),
                 "media": self.site.cables.reach,
                 "racks": {name: {"row": r.row, "position": r.position} for name, r in self.site.racks.items()},
                 **({"config_db": self.own_tables} if self.own_tables else {}),
             },
         )
+
+    def _management_gateway(self) -> dict[str, str]:
+        said = self.site.pools.management_gateway
+        return {"management_gateway": str(said)} if said else {}
 
     def _tenants(self, exposures: dict[str, tuple[Exposure, ...]]) -> dict[str, Tenant]:
         numbers = self.numbers.tenants

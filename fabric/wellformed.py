@@ -103,6 +103,7 @@ class SiteChecks:
             if a.first <= b.last and b.first <= a.last:
                 text = f"{left} {a.first}-{a.last} and {right} {b.first}-{b.last} overlap"
                 self._bad("pools.overlap", ("pools", right), f"pool {right}", text, "give them disjoint ranges")
+        self._check_management_gateway()
         for name, most in (
             ("vlans", 4094),
             ("gateway_vlans", 4094),
@@ -113,6 +114,16 @@ class SiteChecks:
             if last > most:
                 text = f"{last} is too large, the largest is {most}"
                 self._bad("pools.range", ("pools", name), f"pool {name}", text, "lower it")
+
+    def _check_management_gateway(self) -> None:
+        network, router = self.site.pools.management, self.site.pools.management_gateway
+        if router is None:
+            return
+        ends = (network.network_address, network.broadcast_address)
+        if router not in network or (router in ends and network.prefixlen < 31):
+            text = f"{router} is no host address of pools.management, {network}: no device could reach it"
+            fix = f"such as {network[-2]}, which it is when nothing is said"
+            self._bad("pools.gateway", ("pools", "management_gateway"), "pool management", text, fix)
 
     def _check_cables(self) -> None:
         """Some medium reaches as far as each cable is long."""

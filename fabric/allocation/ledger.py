@@ -114,11 +114,17 @@ class Ledger:
         return cls(_typed(path, data, "pools", int), _typed(path, data, "pins", str))
 
     def allocate(
-        self, pool: str, keys: Iterable[str], size: int, renamed: Mapping[str, str] | None = None
+        self,
+        pool: str,
+        keys: Iterable[str],
+        size: int,
+        renamed: Mapping[str, str] | None = None,
+        reserved: int | None = None,
     ) -> dict[str, int]:
         """Return a number in 0..size-1 for each key; known keys keep theirs, new ones get the lowest free.
 
-        `renamed` maps a new name to the name it had. Raises PoolExhaustedError.
+        `renamed` maps a new name to the name it had; `reserved` is a number that nobody gets or keeps. Raises
+        PoolExhaustedError.
         """
         book = self.pools.setdefault(pool, {})
         wanted = sorted(set(keys), key=natural_key)
@@ -127,20 +133,22 @@ class Ledger:
             if key not in book and old is not None and old in book:
                 book[key] = book.pop(old)
         self.asked.setdefault(pool, set()).update(wanted)
-        new = [key for key in wanted if book.get(key, size) >= size]
+        new = [key for key in wanted if book.get(key, size) >= size or book[key] == reserved]
         if new:
             for key in new:
                 had = book.pop(key, None)
                 if had is not None:
-                    text = f"{pool}: {key} had number {had}, and the pool ends at {size - 1}"
+                    why = "which is reserved now" if had == reserved else f"and the pool ends at {size - 1}"
+                    text = f"{pool}: {key} had number {had}, {why}"
                     self.lost.append(Lost(key, had, text))
-            taken = set(book.values())
+            taken = {*book.values(), reserved}
             free = (n for n in range(size) if n not in taken)
             for key in new:
                 number = next(free, None)
                 if number is None:
                     retired = sorted(set(book) - self.asked[pool])
-                    raise PoolExhaustedError(pool, size, len(self.asked[pool]), set(book) - set(retired), retired)
+                    most = size - (reserved in range(size))
+                    raise PoolExhaustedError(pool, most, len(self.asked[pool]), set(book) - set(retired), retired)
                 book[key] = number
         return {key: book[key] for key in wanted}
 

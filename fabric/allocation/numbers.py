@@ -41,12 +41,18 @@ class Numbers:
         self._meanings: dict[str, Callable[[int], str]] = {}
 
     def take(
-        self, pool: str, keys: Iterable[str], size: int, path: Path_, renamed: dict[str, str] | None = None
+        self,
+        pool: str,
+        keys: Iterable[str],
+        size: int,
+        path: Path_,
+        renamed: dict[str, str] | None = None,
+        reserved: int | None = None,
     ) -> dict[str, int]:
         """Numbers for keys; an exhausted pool becomes a problem at `path` and zeros."""
         wanted = list(keys)
         try:
-            return self.ledger.allocate(pool, wanted, size, renamed)
+            return self.ledger.allocate(pool, wanted, size, renamed, reserved)
         except PoolExhaustedError as error:
             fix = "enlarge the pool"
             if error.retired:
@@ -57,12 +63,17 @@ class Numbers:
     def addresses(self, pool: str, field: str, keys: Iterable[str]) -> dict[str, str]:
         """One address (without length) a key from the pool of `pools.<field>`."""
         network: IPv4Network = getattr(self.pools, field)
-        # the last address of the management network is its gateway
-        size = usable(network) - (field == "management")
-        numbers = self.take(pool, keys, size, ("pools", field))
-        self._uses.append((pool, str(network), size))
+        # nobody gets the address of the management network's router
+        reserved = self._router() if field == "management" else None
+        numbers = self.take(pool, keys, usable(network), ("pools", field), reserved=reserved)
+        self._uses.append((pool, str(network), usable(network) - (reserved is not None)))
         self._meanings[pool] = lambda number: host(network, number + 1)
         return {key: host(network, number + 1) for key, number in numbers.items()}
+
+    def _router(self) -> int:
+        """The number of the management network's router in its pool: the last one where the site says none."""
+        network, said = self.pools.management, self.pools.management_gateway
+        return int(said) - int(network.network_address) - 1 if said else usable(network) - 1
 
     def range(
         self, pool: str, field: str, keys: Iterable[str], renamed: dict[str, str] | None = None

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, StringCo
 from fabric.hardware.ranges import expand_hosts, parse_ports
 from fabric.inventory.base import Model as _Model
 from fabric.inventory.base import wrong as _wrong
-from fabric.inventory.services import Services
+from fabric.inventory.services import Address, Services
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=40)]
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=11)]
@@ -272,6 +272,9 @@ class Pools(_Model):
     """Where numbers and addresses come from."""
 
     management: Prefix = IPv4Network("172.30.0.0/21")
+    management_gateway: Address | None = Field(
+        None, description="the router of the management network, in `management`; default: its last address"
+    )
     loopbacks: Prefix = IPv4Network("172.30.8.0/22")
     vteps: Prefix = IPv4Network("172.30.12.0/22")
     links: Prefix = IPv4Network("172.30.128.0/17")

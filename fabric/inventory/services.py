@@ -25,7 +25,7 @@ def _address(value: object) -> object:
     try:
         return IPv4Address(str(value))
     except ValueError:
-        fix = "write the server's address: on day 0 no name is resolved, and the management network is IPv4"
+        fix = "write the address: on day 0 no name is resolved, and the management network is IPv4"
         raise wrong(f"'{value}' is not an IPv4 address", fix) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
 from fabric.hardware.profiles import switch_profile
@@ -50,7 +49,7 @@ def base_tables(plan: Plan, switch: Switch) -> Tables:
         "LOOPBACK_INTERFACE": _loopbacks(switch),
         "SWITCH_HASH": {"GLOBAL": _hash(switch)},
     }
-    return tables | _management(switch)
+    return tables | _management(plan, switch)
 
 
 def _metadata(plan: Plan, switch: Switch) -> Row:
@@ -114,12 +113,11 @@ def _neighbor(plan: Plan, device: str) -> Row:
     return row
 
 
-def _management(switch: Switch) -> Tables:
+def _management(plan: Plan, switch: Switch) -> Tables:
     """The management port in a VRF of its own, so that a management route is never a way for the fabric."""
     tables: Tables = {}
     if switch.management:
-        # by convention the management network's router has its last address; the model wants one to be named
-        gateway = str(IPv4Interface(switch.management).network[-2])
+        gateway = plan.management_gateway(switch.management)
         tables |= {
             "MGMT_PORT": {"eth0": {"alias": "eth0", "admin_status": "up"}},
             "MGMT_INTERFACE": {f"eth0|{switch.management}": {"gwaddr": gateway}},

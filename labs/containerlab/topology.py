@@ -136,9 +136,10 @@ def _address(plan: Plan, node: model.Node, settings: Settings) -> str:
 
 
 def _management(plan: Plan, lab: model.Lab, settings: Settings) -> dict[str, Any]:
-    """Return the management network: the plan's in-band one, whose last address is its gateway; empty for Docker's."""
+    """Return the management network: the plan's in-band one, with the site's router; empty for Docker's."""
     found = [address for node in lab.nodes if (address := planned_address(plan, node.name))]
     if settings.management != "plan" or not found:
         return {}
     network = ip_network(ip_interface(found[0]).network)
-    return {"network": f"{lab.name}-mgmt", "ipv4-subnet": str(network), "ipv4-gw": str(network[-2])}
+    gateway = plan.management_gateway(found[0])
+    return {"network": f"{lab.name}-mgmt", "ipv4-subnet": str(network), "ipv4-gw": gateway}

@@ -40,9 +40,9 @@ class VlanMembers(Rule):
 
 
 class Management(Rule):
-    """The management port has the plan's address.
+    """The management port has the plan's address, and its way out is the management network's router.
 
-    Why: with another address, or none, the switch is out of reach after the reload that was to configure it.
+    Why: with another address, router or none, the switch is out of reach after the reload that was to configure it.
     Fix: render the switch again; look for a MGMT_INTERFACE row edited by hand.
     """
 
@@ -57,6 +57,11 @@ class Management(Rule):
             if want and [key for key in rows if "|" in key] != [want]:
                 text = f"MGMT_INTERFACE has {', '.join(rows) or 'no row'}, it should have {want}"
                 yield self.finding(device, text, device=device, keys=("MGMT_INTERFACE",))
+            elif want and switch:
+                router, have = self.plan.management_gateway(switch.management), rows[want].get("gwaddr", "nobody")
+                if have != router:
+                    text = f"MGMT_INTERFACE has {have} as its router, the site says {router}"
+                    yield self.finding(device, text, device=device, keys=("MGMT_INTERFACE", want))
 
 
 class Services(Rule):

@@ -165,6 +165,14 @@ def test_fires_on_a_fault_in_config_db(site: Any, rule: str) -> None:
     assert all(p.fix and p.subject and p.text for p in found)
 
 
+def test_another_way_out_of_the_management_network_is_a_finding(site: Any) -> None:
+    def change(db: dict[str, Any]) -> None:
+        next(iter(db["MGMT_INTERFACE"].values()))["gwaddr"] = "172.30.0.1"
+
+    (found,) = site.db(LEAF, change).found("tables.management")
+    assert "has 172.30.0.1 as its router, the site says 172.30.7.254" in found.text
+
+
 @pytest.mark.parametrize("rule", IN_TEXT)
 def test_fires_on_a_fault_in_text(site: Any, rule: str) -> None:
     device, name, old, new = IN_TEXT[rule]
