@@ -30,6 +30,7 @@ class BuiltSite:
     ledger: str
     seconds: float
     findings: tuple[Problem, ...]
+    stale: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -45,6 +46,7 @@ class BuiltSite:
             "findings": [finding.to_dict() for finding in self.findings],
             "ledger": self.ledger,
             "seconds": round(self.seconds, 3),
+            "stale": list(self.stale),
             "summary": summarise(self.plan),
         }
 
@@ -54,14 +56,20 @@ class BuiltSite:
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
-def build_output(site: str, out: Path, *, external: bool, progress: Callable[[str], None]) -> BuiltSite:
-    """Write `out/<site>/`: plan, configs/, cables/, diagram, hosts files, findings. Raises InputError."""
+def build_output(
+    site: str, out: Path, *, external: bool, progress: Callable[[str], None], prune: bool = False
+) -> BuiltSite:
+    """Write `out/<site>/`: plan, configs/, cables/, diagram, hosts files, findings. Raises InputError.
+
+    `prune` removes the files of devices that the plan no longer has.
+    """
     from fabric.analysis.check import check_site
     from fabric.interop.diagram import diagram
     from fabric.interop.formats import write
     from fabric.interop.hosts_files import hosts_files
     from fabric.interop.output import write_files
     from fabric.render.registry import render_site
+    from fabric.render.stale import settle_stale
     from fabric.render.writer import require_ours, write_tree
 
     start = time.perf_counter()
@@ -69,15 +77,17 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
     plan = planned.plan
     folder = out / plan.site
     rendered = dict(render_site(plan))
-    require_ours(folder / "configs", plan.site)
+    require_ours(folder / "configs", planned.inventory)
     # files whose numbers cannot be kept are not written: the next run could give others
     note = planned.keep_ledger()
     folder.mkdir(parents=True, exist_ok=True)
     progress(
         f"planned {plan.site}: {len(plan.switches)} switches, {len(plan.servers)} servers, {len(plan.links)} links"
     )
-    written = write_tree(folder / "configs", rendered.items(), site=plan.site)
+    written = write_tree(folder / "configs", rendered.items(), inventory=planned.inventory)
     progress(f"rendered {len(rendered)} devices, {len(written.written)} files written, {written.unchanged} unchanged")
+    for line in settle_stale(folder / "configs", written, remove=prune):
+        progress(line)
     report = check_site(plan, folder=folder / "configs", external=external, problems=planned.problems)
     findings = list(report.problems)
     outside = "".join(f", {name} on {count} files" for name, count in report.asked.items())
@@ -89,8 +99,9 @@ def build_output(site: str, out: Path, *, external: bool, progress: Callable[[st
         write_files(write(plan, name), folder / "cables")
     replace_file(folder / "diagram.svg", diagram(plan))
     write_files(hosts_files(plan), folder)
+    stale = () if prune else written.stale
     progress(f"cable files, diagram and hosts files written; {note}")
-    return BuiltSite(folder, plan, note, time.perf_counter() - start, tuple(findings))
+    return BuiltSite(folder, plan, note, time.perf_counter() - start, tuple(findings), stale)
 
 
 def _verdict(findings: Sequence[Problem]) -> str:

@@ -1,22 +1,27 @@
 """Puts rendered files on disk, or says how they differ from what is there.
 
 The folder carries a manifest, `.kvfabric-render.json`: it marks the folder as ours, so that nothing else is ever
-overwritten, and it remembers which files were written, so that those of a removed device are reported.
+overwritten, and it remembers which files were written, so that those of a removed device are reported; and which
+inventory they are of, so that a copy of it with the same `site:` does not overwrite them.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabric.files import replace_file
 from fabric.problem import InputError, Problem
+from fabric.resources import data_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+    from fabric.inventory.load import Inventory
 
     Rendered = Iterable[tuple[str, dict[str, str]]]
 
@@ -29,12 +34,13 @@ class Written:
     """What `write_tree` did. Each item is a path relative to the folder (`be-leaf-01/frr.conf`).
 
     `stale` files are still there from an earlier run and belong to no rendered device any more; only known when the
-    whole site was written.
+    whole site was written. `gone` are the devices among them that are not rendered at all.
     """
 
     written: tuple[str, ...]
     unchanged: int
     stale: tuple[str, ...]
+    gone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,13 @@ class FileDiff:
         return f"{self.device}/{self.name}"
 
 
-def write_tree(out: Path, rendered: Rendered, *, whole: bool = True, site: str = "") -> Written:
+def write_tree(out: Path, rendered: Rendered, *, whole: bool = True, inventory: Inventory | None = None) -> Written:
     """Write each device's files below `out/<device>/`; files that already have the text are not touched.
 
     Every file appears at once (temporary file, then rename). `whole` says that `rendered` is the whole site, so that
-    what is left over from earlier runs can be told; `site` is remembered. Raises InputError as `require_ours` does.
+    what is left over from earlier runs can be told; `inventory` is remembered. Raises as `require_ours` does.
     """
-    earlier = _open_folder(out, site)
+    earlier = _open_folder(out, inventory)
     written: list[str] = []
     unchanged = 0
     now: dict[str, list[str]] = {}
@@ -75,19 +81,31 @@ def write_tree(out: Path, rendered: Rendered, *, whole: bool = True, site: str =
                 unchanged += 1
     stale = _left_over(out, earlier, now) if whole else {}
     manifest = {**stale, **now, **_union(stale, now)} if whole else {**earlier, **now}
-    _write(out / MARKER, _manifest_text(manifest, site))
-    return Written(tuple(written), unchanged, tuple(f"{d}/{n}" for d, names in stale.items() for n in names))
+    _write(out / MARKER, _manifest_text(manifest, out, inventory))
+    paths = tuple(f"{d}/{n}" for d, names in stale.items() for n in names)
+    return Written(tuple(written), unchanged, paths, tuple(device for device in stale if device not in now))
 
 
-def require_ours(out: Path, site: str = "") -> None:
-    """Raise InputError when `out` cannot be written: a file, content that is not ours, or another site's files."""
+def require_ours(out: Path, inventory: Inventory | None = None) -> None:
+    """Raise InputError when `out` cannot be written: a file, content that is not ours, another inventory's files."""
     if out.is_file():
         raise InputError([Problem("render.not-a-folder", str(out), "is a file", "name a folder for --out")])
     if out.is_dir() and any(out.iterdir()) and not (out / MARKER).is_file():
         text = f"has files that kvfabric did not write (it has no {MARKER})"
         raise InputError([Problem("render.foreign-folder", str(out), text, "name an empty or new folder for --out")])
-    other = _site_of(out)
-    if site and other and other != site:
+    if inventory is None:
+        return
+    _require_site(out, inventory.site.site)
+    other = _inventory_of(out)
+    if other and _is_inventory(other) and not other.samefile(inventory.folder):
+        text = f"{out} holds the files of {other}, an inventory with the same name"
+        fix = f"give this one a name of its own, name another --out, or delete {out} when it takes the other's place"
+        raise InputError([inventory.problem("render.other-inventory", ("site",), inventory.site.site, text, fix)])
+
+
+def _require_site(out: Path, site: str) -> None:
+    other = _remembered(out, "site")
+    if other and other != site:
         text = f"holds the files of site {other}, not of {site}"
         fix = f"name another folder, or delete {out} when {other} is gone"
         raise InputError([Problem("render.other-site", str(out), text, fix)])
@@ -113,8 +131,8 @@ def diff_tree(out: Path, rendered: Rendered, *, whole: bool = True, site: str = 
 
     Raises InputError when the folder holds another site's files.
     """
-    if out.is_dir() and (out / MARKER).is_file():
-        require_ours(out, site)
+    if site and out.is_dir() and (out / MARKER).is_file():
+        _require_site(out, site)  # another inventory of the same name may be compared: nothing is written
     earlier = _read_manifest(out)
     found: list[FileDiff] = []
     now: dict[str, list[str]] = {}
@@ -139,13 +157,13 @@ def _difference(device: str, name: str, old: str | None, new: str | None) -> Fil
     return FileDiff(device, name, state, tuple(lines))
 
 
-def _open_folder(out: Path, site: str) -> dict[str, list[str]]:
+def _open_folder(out: Path, inventory: Inventory | None) -> dict[str, list[str]]:
     """Make the folder, or check that it is empty or ours; return its manifest."""
-    require_ours(out, site)
+    require_ours(out, inventory)
     out.mkdir(parents=True, exist_ok=True)
     if not (out / MARKER).is_file():
         # before anything else, so that a run that is cut short leaves a folder that the next one may use
-        _write(out / MARKER, _manifest_text({}, site))
+        _write(out / MARKER, _manifest_text({}, out, inventory))
     return _read_manifest(out)
 
 
@@ -162,19 +180,46 @@ def _read_manifest(out: Path) -> dict[str, list[str]]:
         ) from error
 
 
-def _site_of(out: Path) -> str:
-    """The site that a folder's manifest names, empty for none (an older manifest, a folder without one)."""
+def _remembered(out: Path, key: str) -> str:
+    """What a folder's manifest says of whose files they are, empty for nothing (an older one, a folder without)."""
     try:
         data = json.loads((out / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ""
-    site = data.get("site", "") if isinstance(data, dict) else ""
-    return site if isinstance(site, str) else ""
+    value = data.get(key, "") if isinstance(data, dict) else ""
+    return value if isinstance(value, str) else ""
 
 
-def _manifest_text(files: dict[str, list[str]], site: str) -> str:
+_SHIPPED = "shipped:"
+
+
+def _inventory_of(out: Path) -> Path | None:
+    """The folder of the inventory whose files these are, wherever it is now; None when nobody wrote that down."""
+    name = _remembered(out, "inventory")
+    if name.startswith(_SHIPPED):
+        return data_folder("inventories") / name.removeprefix(_SHIPPED)
+    return (out.resolve() / name).resolve() if name else None
+
+
+def _is_inventory(folder: Path) -> bool:
+    """Whether an inventory is there still: one that was moved or renamed goes on with its files."""
+    return folder.is_dir() and any(folder.glob("*.yaml"))
+
+
+def _inventory_name(out: Path, folder: Path) -> str:
+    """How the manifest names an inventory: from `out`, so that both can be moved, or cloned, together."""
+    here, shipped = folder.resolve(), data_folder("inventories").resolve()
+    if here.is_relative_to(shipped):
+        return f"{_SHIPPED}{here.relative_to(shipped)}"
+    return os.path.relpath(here, out.resolve())
+
+
+def _manifest_text(files: dict[str, list[str]], out: Path, inventory: Inventory | None) -> str:
     ordered = {device: sorted(files[device]) for device in sorted(files)}
-    return json.dumps({"writer": "kvfabric render", "site": site, "files": ordered}, indent=1) + "\n"
+    site = inventory.site.site if inventory else ""
+    folder = _inventory_name(out, inventory.folder) if inventory else ""
+    data = {"writer": "kvfabric render", "site": site, "inventory": folder, "files": ordered}
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _left_over(out: Path, earlier: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabric.files import replace_file
 from fabric.problem import InputError
+from fabric.render.stale import prune
 from fabric.render.text_templates import template
 from labs import site
 from labs.containerlab import checks, virtual_sonic
@@ -68,10 +68,7 @@ def write(plan: Plan, lab: model.Lab, out: Path, settings: Settings | None = Non
 
 def _clear(out: Path, stale: Iterable[str], target: Path) -> None:
     """Remove what an earlier export left: files of nodes that are gone, a topology under another name."""
-    for path in stale:
-        (out / path).unlink()
-        with contextlib.suppress(OSError):
-            (out / path).parent.rmdir()
+    prune(out, stale)
     for other in out.glob("*.clab.yml"):
         if other != target and _MARK in other.read_text().partition("\n")[0]:
             other.unlink()

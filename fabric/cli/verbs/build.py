@@ -25,14 +25,15 @@ Examples:
 @click.argument("site")
 @click.option("--out", required=True, type=Folder(), help="Writes DIR/<site>/...")
 @click.option("--external", is_flag=True, help="Run the outside validators on what was written.")
+@click.option("--prune", is_flag=True, help="Remove configurations that kvfabric wrote and the plan no longer has.")
 @click.option("--force", is_flag=True, help="Exit 0 even when the check has findings; they are still shown.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
-def command(ctx: click.Context, site: str, out: Path, external: bool, force: bool, form: str) -> None:
+def command(ctx: click.Context, site: str, out: Path, external: bool, prune: bool, force: bool, form: str) -> None:
     """Plan, check and render SITE, write its cable files, and remember its numbers in the ledger."""
     from fabric.output_folder import build_output
 
-    built = build_output(site, out, external=external, progress=lambda text: click.echo(text, err=True))
+    built = build_output(site, out, external=external, progress=lambda text: click.echo(text, err=True), prune=prune)
     if form == "json":
         print_json(built.to_dict())
     else:

@@ -54,7 +54,7 @@ def test_stale_files_are_said(tmp_path: Path) -> None:
     run.invoke(command, ["lab", "--out", str(tmp_path), "--target", "frr"])
     done = run.invoke(command, ["lab", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.exception
-    assert "leaf-01/network.sh belongs to no device" in done.stderr
+    assert f"stale in {tmp_path}, not in the plan any more: leaf-01/daemons, " in done.stderr
 
 
 def test_unknown_device_is_an_input_error(tmp_path: Path) -> None:
