@@ -9,6 +9,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from fabric.hardware.ranges import expand_hosts
+from fabric.hints import names_hint
 from fabric.plan import ABOVE_LEAVES, SPINE
 from fabric.topology.fabrics import edge_names, gateway_names, server_names
 from fabric.topology.media import media_text
@@ -221,5 +222,5 @@ class SiteChecks:
             for member in dict.fromkeys(members):
                 if member not in known:
                     text = f"group '{name}' names '{member}', and there is no such gateway"
-                    fix = f"gateways here: {', '.join(sorted(known)) or 'none'}"
+                    fix = names_hint(member, sorted(known), "gateways here")
                     self._bad("gateway.group", ("groups", name), f"group {name}", text, fix)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from fabric.gateway import nat, timeouts
 from fabric.gateway.sharing import check_sharing
 from fabric.gateway.space import is_private, special_use
+from fabric.hints import names_hint
 from fabric.plan import Exposure, PoolShare, PortMap
 from fabric.problem import Severity
 
@@ -141,9 +141,8 @@ class _Resolver:
                 self._bad("", "group", text, "add `group:`")
             return next(iter(groups))
         if expose.group not in groups:
-            close = difflib.get_close_matches(expose.group, groups, 1) or list(groups)
             text = f"no gateway group '{expose.group}'"
-            self._bad("group", "group", text, f"groups here: {', '.join(close)}")
+            self._bad("group", "group", text, names_hint(expose.group, groups, "groups here"))
         elif len(groups[expose.group]) > MAX_GROUP:
             text = f"group '{expose.group}' has {len(groups[expose.group])} gateways, leaves know {MAX_GROUP} ranks"
             self._bad("group", "group", text, "use fewer gateways in a group")
@@ -254,8 +253,7 @@ class _Resolver:
             return IPv4Address(service) if service else None
 
     def _close(self, host: str) -> str:
-        close = difflib.get_close_matches(host, self.services, 1) or list(self.services)[:3]
-        return f"servers with a service address: {', '.join(close) or 'none'}"
+        return names_hint(host, self.services, "servers with a service address")
 
     def _private(self, expose: Expose, ports: tuple[PortMap, ...]) -> list[IPv4Network]:
         if isinstance(expose.private, IPv4Network):

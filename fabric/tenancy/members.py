@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fabric.allocation.addresses import dotted
 from fabric.allocation.ledger import Ledger, PoolExhaustedError
 from fabric.hardware.ranges import expand_hosts, host_patterns
+from fabric.hints import names_hint
 from fabric.plan import Subnet
 from fabric.tenancy.overlaps import overlaps
 
@@ -201,8 +202,8 @@ def peerings(inventory: Inventory, problems: list[Problem]) -> dict[str, tuple[s
             path = ("tenants", name, "peers", i)
             if peer == name or peer not in tenants:
                 text = "a tenant cannot peer with itself" if peer == name else f"no tenant '{peer}'"
-                close = difflib.get_close_matches(peer, tenants, 1)
-                fix = f"did you mean {close[0]}?" if close and peer != name else "remove it"
+                others = [other for other in tenants if other != name]
+                fix = "remove it" if peer == name else names_hint(peer, others, "tenants here")
                 problems.append(inventory.problem("tenant.peer", path, f"tenant {name}", text, fix))
             elif not _agreed(name, peer, tenants):
                 text = f"{name} lists {peer} as a peer, and {peer} does not list {name}"
