@@ -92,7 +92,7 @@ case "$name $2 $3" in
     "sonic-db-cli KEYS "*) ls ;;
     "sonic-db-cli HGET "*) cat "$3" ;;
     "sonic-db-cli DEL "*) rm "$3" ;;
-    "config community add") [ ! -e "SNMP_COMMUNITY|$4" ] && echo "$5" > "SNMP_COMMUNITY|$4" ;;
+    "config community add") case "$4" in *@*) exit 2 ;; esac; [ ! -e "SNMP_COMMUNITY|$4" ] && echo "$5" > "SNMP_COMMUNITY|$4" ;;
 esac
 """
 _SECRETS = {"TACACS_KEY": "k3y $x", "SNMP_COMMUNITY": "r3ad $(x)"}
@@ -166,6 +166,15 @@ def test_secrets_script_leaves_no_other_community(
     assert switch.communities() == {"r3ad $(x)": "RO"}
     assert len(_restarts(switch.said())) == restarts
     assert not (tmp_path / "snmp.yml").exists(), "an image without the file does not get one"
+
+
+def test_secrets_script_says_when_sonic_refuses_the_community(folder: Path, tmp_path: Path) -> None:
+    switch = _SwitchDouble(tmp_path, leaf(folder)["secrets.sh"], {"public": "RO"})
+    done = switch.run(_SECRETS | {"SNMP_COMMUNITY": "r3ad@x"})
+    assert done.returncode == 1
+    assert "SONiC does not take SNMP_COMMUNITY (32 characters at most" in done.stderr
+    assert "r3ad" not in done.stderr
+    assert switch.communities() == {}, "nobody is better than public"
 
 
 def test_secrets_script_keeps_public_from_coming_back(folder: Path, tmp_path: Path) -> None:
