@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from fabric.inventory.load import Inventory
     from fabric.plan import Exposure, Plan, PortMap, Tenant
 
 # RFC 5737 documentation ranges: what only the outside has. Every edge router answers on the first address.
@@ -86,15 +87,15 @@ class Service:
         return f"{self.vip}:{self.port}"
 
 
-def extend(plan: Plan, lab: model.Lab) -> model.Lab:
+def extend(plan: Plan, lab: model.Lab, inventory: Inventory | None = None) -> model.Lab:
     """Return the lab with its outside: nodes, links, and what they should look like. Raises InputError.
 
-    A lab without an edge router has no outside.
+    A lab without an edge router has no outside. `inventory` says in which line stands what cannot be.
     """
     edges = [node.name for node in lab.nodes if node.kind == model.EDGE]
     if not edges:
         return lab
-    _refuse_taken(plan)
+    _refuse_taken(plan, inventory)
     shown = services(plan, lab)
     names = [name for name in STATIONS if shown or name == INTERNET_HOST]
     wires = list(cables(names, edges))
@@ -114,21 +115,28 @@ def extend(plan: Plan, lab: model.Lab) -> model.Lab:
     return replace(lab, nodes=(*lab.nodes, *nodes), links=(*lab.links, *links), expect=expect)
 
 
-def _refuse_taken(plan: Plan) -> None:
+def _refuse_taken(plan: Plan, inventory: Inventory | None) -> None:
     problems = [
-        Problem(
-            "lab.outside", f"tenant {tenant.name} {exposure.name}",
-            f"public {prefix} is of {taken}, which plays the internet in a lab",
-            fix="use other addresses, such as 203.0.113.0/24",
-        )
+        _taken(tenant.name, index, exposure, prefix, taken, inventory)
         for tenant in plan.tenants.values()
-        for exposure in tenant.exposures
+        for index, exposure in enumerate(tenant.exposures)
         for prefix in exposure.public
         for taken in (_INTERNET, _VIPS)
         if taken.overlaps(IPv4Network(prefix))
-    ]  # fmt: skip
+    ]
     if problems:
         raise InputError(problems)
+
+
+def _taken(
+    tenant: str, index: int, exposure: Exposure, prefix: str, taken: IPv4Network, inventory: Inventory | None
+) -> Problem:
+    subject = f"tenant {tenant} {exposure.name}"
+    text = f"public {prefix} is of {taken}, which plays the internet in a lab"
+    fix = "use other addresses, such as 203.0.113.0/24"
+    if inventory is None:
+        return Problem("lab.outside", subject, text, fix)
+    return inventory.problem("lab.outside", ("tenants", tenant, "expose", index, "public"), subject, text, fix)
 
 
 def cables(stations: Sequence[str], edges: Sequence[str]) -> Iterator[Cable]:

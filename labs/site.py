@@ -30,10 +30,11 @@ def start(
 
     Raises InputError for a bad site, slice or name, CouldNotRunError when it cannot be started here.
     """
-    from fabric.build import load_plan
+    from fabric.build import plan_site
 
-    plan = load_plan(site, two_tiers_for="a lab")
-    lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
+    planned = plan_site(site, two_tiers_for="a lab")
+    plan = planned.plan
+    lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts), planned.inventory)
     if engine == "containerlab":
         from labs.containerlab import export, machine
         from labs.containerlab.kinds import Settings

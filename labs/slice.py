@@ -14,6 +14,7 @@ from labs import model, outside
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fabric.inventory.load import Inventory
     from fabric.plan import Link, Plan
 
 # how many of each kind to take, leaves and spines of each fabric; a kind that is not named is taken whole
@@ -124,10 +125,11 @@ def _in_turn(plan: Plan, leaves: set[str]) -> list[str]:
     return [name for round_ in zip_longest(*ordered) for name in round_ if name]
 
 
-def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.Lab:
+def make(plan: Plan, name: str, counts: dict[str, int] | None = None, inventory: Inventory | None = None) -> model.Lab:
     """Return the lab of a plan's slice and its outside, with what it should look like once converged.
 
-    Raises InputError when the site has public addresses that play the outside in a lab.
+    Raises InputError when the site has public addresses that play the outside in a lab, with their line when the
+    `inventory` of the plan is given.
     """
     counts = counts or {}
     chosen = devices(plan, counts)
@@ -141,7 +143,7 @@ def make(plan: Plan, name: str, counts: dict[str, int] | None = None) -> model.L
         site=plan.site,
         plan_digest=plan.digest,
     )
-    return outside.extend(plan, lab)
+    return outside.extend(plan, lab, inventory)
 
 
 def _links(plan: Plan, chosen: frozenset[str], parallel: int) -> Iterable[Link]:

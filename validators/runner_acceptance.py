@@ -77,10 +77,20 @@ def cases_of(wanted: Acceptance) -> list[Case]:
         if not filter_names(names, pattern)
     ]:
         raise InputError(problems)
-    cases = (
-        read_catalog(wanted.catalog, wanted.plan, checks) if wanted.catalog else generate(wanted.plan, checks.values())
-    )
-    return [case for case in cases if selection.keeps(case)]
+    return [case for case in _catalog(wanted) if selection.keeps(case)]
+
+
+def _catalog(wanted: Acceptance) -> list[Case]:
+    checks = all_checks()
+    if wanted.catalog:
+        return read_catalog(wanted.catalog, wanted.plan, checks)
+    return generate(wanted.plan, checks.values())
+
+
+def strange_tags(wanted: Acceptance) -> tuple[list[str], list[str]]:
+    """Return the wanted tags (patterns) that no case of the catalog has, and the tags that there are."""
+    known = sorted({tag for case in _catalog(wanted) for tag in case.tags})
+    return [tag for tag in wanted.selection.tags if not filter_names(known, tag)], known
 
 
 def open_devices(wanted: Acceptance, say: Callable[[str], None] = lambda _text: None) -> tuple[Devices, Redactor]:

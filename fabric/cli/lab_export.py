@@ -57,7 +57,7 @@ def command(
     settings = Settings(parse_kinds(kinds), parse_images(images), prefix, management)
     planned = plan_site(site, two_tiers_for="a lab")
     plan = planned.plan
-    lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts))
+    lab = slicing.make(plan, name or plan.site, slicing.parse_counts(counts), planned.inventory)
     done = export.write(plan, lab, out or Path("out") / plan.site / engine, settings)
     # what leaves the house must keep its numbers, or the next export could give others
     click.echo(planned.keep_ledger(), err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, 
 from fabric.cli.numbers import Finite
 from fabric.cli.paths import STORED, File, Folder, hosts_file
 from fabric.cli.words import not_blank, words
+
+if TYPE_CHECKING:
+    from validators.runner_acceptance import Acceptance
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
@@ -85,7 +89,7 @@ def command(
     """
     from fabric.build import load_plan
     from validators.catalog import Selection
-    from validators.runner_acceptance import Acceptance, cases_of
+    from validators.runner_acceptance import Acceptance, cases_of, open_devices
 
     places = [name for name in ("engine", "lab", "hosts") if given[name]] + (["from"] if stored else [])
     if len(places) > 1:
@@ -102,20 +106,37 @@ def command(
     if dry:
         from fabric.cli.verbs.catalog import show_cases
 
-        return show_cases(cases_of(wanted), style)
+        cases = cases_of(wanted)
+        if wanted.hosts or wanted.stored:  # what is wrong in these is said now, not on the day
+            open_devices(wanted)[0].close()
+        if not cases:
+            _say_nothing_selected(wanted)
+        return show_cases(cases, style)
     if not cases_of(wanted):
-        click.echo("nothing is selected: compare with `kvfabric accept SITE --list`", err=True)
+        _say_nothing_selected(wanted)
         return EXIT_NOTHING_RAN
     return _accept(wanted, style, verbose)
 
 
-def _accept(wanted: object, style: str, verbose: bool) -> int:
+def _say_nothing_selected(wanted: Acceptance) -> None:
+    """Say which tag nothing has, or that nothing has all that was asked for."""
+    from fabric.hints import names_hint
+    from validators.runner_acceptance import strange_tags
+
+    strange, known = strange_tags(wanted)
+    if strange:
+        text = "; ".join(f"no case has the tag '{tag}': {names_hint(tag, known, 'tags here')}" for tag in strange)
+    else:
+        text = "no case has all of this at once; each option narrows the choice"
+    click.echo(f"nothing is selected: {text}", err=True)
+
+
+def _accept(wanted: Acceptance, style: str, verbose: bool) -> int:
     from fabric.cli.output import print_json, wants_colour
     from validators.results import State
-    from validators.runner_acceptance import Acceptance, accept
+    from validators.runner_acceptance import accept
     from validators.runner_events import Progress
 
-    assert isinstance(wanted, Acceptance)
     with Progress(sys.stderr, colour=wants_colour(sys.stderr), verbose=verbose) as progress:
         run, folder, files = accept(wanted, [progress])
     if style == "json":

@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 @click.argument("site", required=False)
 @click.option("--list", "listed", is_flag=True, help="List all checks.")
 @click.option("--explain", metavar="CHECK", help="The page of one check.")
-def command(site: str | None, listed: bool, explain: str | None) -> int:
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Of --list and --explain; a catalog is YAML.",
+)
+def command(site: str | None, listed: bool, explain: str | None, style: str) -> int:
     """Print the acceptance catalog of SITE, or what the checks are.
 
     \b
     Examples:
       kvfabric catalog xoc-256 > catalog.yaml
       kvfabric catalog --list
+      kvfabric catalog --list --format json
       kvfabric catalog --explain bgp-sessions
     """
     from validators.check_registry import all_checks
@@ -36,9 +45,11 @@ def command(site: str | None, listed: bool, explain: str | None) -> int:
     if site and (listed or explain is not None):
         raise click.UsageError("--list and --explain are about all sites: leave SITE out")
     if listed or explain is not None:
-        return _pages(explain, checks)
+        return _pages(explain, checks, style)
     if not site:
         raise click.UsageError("give a SITE, --list or --explain CHECK")
+    if style == "json":
+        raise click.UsageError("a catalog is YAML, which `accept --catalog` reads; `accept SITE --list` has JSON")
     from fabric.build import load_plan
     from validators.catalog import generate
     from validators.catalog_file import to_yaml
@@ -48,9 +59,27 @@ def command(site: str | None, listed: bool, explain: str | None) -> int:
     return EXIT_PASS
 
 
-def _pages(explain: str | None, checks: dict[str, type[Check]]) -> int:
-    from fabric.cli.output import table
+def _page(name: str, check: type[Check]) -> dict[str, object]:
+    """A check as JSON: what it stands for, and how it must be treated."""
+    page = check.page
+    return {
+        "check": name,
+        "stage": check.stage.value,
+        "title": page.title,
+        "about": page.about,
+        "sections": dict(page.sections),
+        "disruptive": check.disruptive,
+        "passive": check.passive,
+        "physical": check.physical,
+    }
 
+
+def _pages(explain: str | None, checks: dict[str, type[Check]], style: str) -> int:
+    from fabric.cli.output import print_json, table
+
+    if explain is None and style == "json":
+        print_json([_page(name, check) for name, check in checks.items()])
+        return EXIT_PASS
     if explain is None:
         click.echo(
             table(("stage", "check", "what must hold"), [(c.stage.value, n, c.page.title) for n, c in checks.items()])
@@ -62,6 +91,9 @@ def _pages(explain: str | None, checks: dict[str, type[Check]]) -> int:
         raise InputError(
             [Problem("catalog.unknown-check", f"check '{explain}'", "there is no check of that name", fix)]
         )
+    if style == "json":
+        print_json(_page(explain, checks[explain]))
+        return EXIT_PASS
     page = checks[explain].page
     click.echo(f"{explain}: {page.title}\n")
     if page.about:
@@ -80,6 +112,6 @@ def show_cases(cases: Sequence[Case], style: str) -> int:
         print_json(
             [{"case": c.id, "stage": c.check.stage.value, "check": c.check.name, "subject": c.subject} for c in cases]
         )
-    else:
+    elif cases:
         click.echo(table(("stage", "check", "subject", "tags"), rows))
     return EXIT_PASS if cases else EXIT_NOTHING_RAN

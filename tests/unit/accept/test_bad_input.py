@@ -221,3 +221,37 @@ def test_a_file_that_is_not_there_says_what_it_would_be(
     assert code == 2
     assert "does not exist" in err
     assert fix in err.partition("fix: ")[2]
+
+
+def test_list_reads_the_hosts_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "hosts.yaml"
+    path.write_text("leef-01: {hostname: 192.0.2.1}\n")
+    code, out, err = _run(capsys, "accept", "lab", "--hosts", str(path), "--list")
+    assert (code, out) == (2, "")
+    assert f"{path}:1: error: leef-01: is not a device of the plan" in err
+    path.write_text("leaf-01: {hostname: 192.0.2.1}\n")
+    assert _run(capsys, "accept", "lab", "--hosts", str(path), "--list")[0] == 0
+
+
+def test_list_looks_at_the_snapshot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert _run(capsys, "accept", "lab", "--from", str(tmp_path), "--list")[0] == 2
+
+
+@pytest.mark.parametrize("listed", [("--list",), ("--list", "--format", "json"), ("--from", ".")])
+def test_a_selection_of_nothing_says_why(capsys: pytest.CaptureFixture[str], listed: tuple[str, ...]) -> None:
+    code, out, err = _run(capsys, "accept", "lab", "--tags", "stabilty", *listed)
+    assert (code, out.strip()) == (4, "[]" if "json" in listed else "")
+    assert "no case has the tag 'stabilty': did you mean stability? tags here: " in err
+    code, _, err = _run(capsys, "accept", "lab", "--tags", "cabling", "--check", "bgp-sessions", *listed)
+    assert code == 4
+    assert "no case has all of this at once" in err
+
+
+def test_checks_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = _run(capsys, "catalog", "--list", "--format", "json")
+    listed = {row["check"]: row for row in json.loads(out)}
+    assert (code, listed["fabric-failover"]["disruptive"], listed["bgp-sessions"]["disruptive"]) == (0, True, False)
+    code, out, _ = _run(capsys, "catalog", "--explain", "bgp-sessions", "--format", "json")
+    assert (code, json.loads(out)) == (0, listed["bgp-sessions"])
+    code, _, err = _run(capsys, "catalog", "lab", "--format", "json")
+    assert (code, "a catalog is YAML" in err) == (2, True)

@@ -10,8 +10,11 @@ import pytest
 
 from fabric.build import load_plan
 from fabric.problem import InputError
+from fabric.resources import data_folder
 from labs import balancer, converge, model, outside, wire
 from labs import slice as slicing
+from labs.site import start
+from tests.conftest import run_cli
 
 pytestmark = pytest.mark.unit
 
@@ -178,3 +181,18 @@ def test_public_addresses_of_the_outside_are_refused(plan):
     other = replace(plan, tenants={**plan.tenants, "acme": replace(tenant, exposures=(taken,))})
     with pytest.raises(InputError, match=r"198\.51\.100"):
         slicing.make(other, "lab")
+
+
+def test_the_refusal_names_the_line_of_the_address(tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for name in ("site.yaml", "tenants.yaml"):
+        (folder / name).write_text((data_folder("inventories") / "lab" / name).read_text())
+    text = (folder / "tenants.yaml").read_text().replace("203.0.113.30/32", "198.51.100.7/32")
+    (folder / "tenants.yaml").write_text(text)
+    line = next(n for n, row in enumerate(text.splitlines(), 1) if "198.51.100.7" in row)
+    done = run_cli("lab", "export", str(folder), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert f"{folder}/tenants.yaml:{line}: error: tenants.acme.expose.2.public: tenant acme " in done.stderr
+    with pytest.raises(InputError, match=rf"tenants\.yaml:{line}"):
+        start(str(folder))
