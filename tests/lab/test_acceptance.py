@@ -217,6 +217,27 @@ def test_a_planted_fault_fails_exactly_one_check_and_names_the_place(
     assert _is(said, *wanted), said
 
 
+def test_a_route_leaked_between_tenants_with_the_same_addresses_is_found(
+    lab: Running, before: dict[str, object], tmp_path: Path, steady: Path
+) -> None:
+    """What acme sends to its compute-001 arrives at compute-002 of globex, which has no way to answer."""
+    wanted = ("tenant-matrix", "arrived at compute-002, the plan forbids it", "VRFs Vrf-acme and Vrf-globex")
+    leak, leaves = "vrf Vrf-acme 10.1.0.9/32 dev Vrf-globex", ("leaf-01", "leaf-02")
+    try:
+        for leaf in leaves:
+            lab.run(leaf, ["sh", "-c", f"ip route add {leak}"]).check()
+        said = _found(lab, tmp_path, steady, *wanted)
+    finally:
+        for leaf in leaves:
+            lab.run(leaf, ["sh", "-c", f"ip route del {leak}"])
+        assert lab.call("converge", timeout_s=90)["missing"] == []
+    assert _is(said, *wanted), said
+    run, _ = _accept(lab, tmp_path, name="after", selection=Selection(checks=("device*", "tenant*")))
+    assert run.verdict == "accepted", _said(run)
+    judged = [part for record in run.records if record.stage == "tenants" for part in record.result.parts]
+    assert [part.state for part in judged] == [State.PASS] * 7
+
+
 def test_a_dead_gateway_is_named(lab: Running, tmp_path: Path, steady: Path) -> None:
     wanted = ("device-answers", "its routing is dead", "gw-02")
     lab.call("cut", target="gw-02", how="power")

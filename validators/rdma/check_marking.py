@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
+from validators.devices.listening import LISTENING, heard, listen, new_file
 from validators.rdma.checks import apart, ends_by_tenant
 from validators.rdma.endpoints import find, wanted
 from validators.results import Result, State
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fabric.plan import Plan
-    from validators.devices.answers import Answer
-
-# how long somebody listens at most, how often it is asked whether it does (every 0.1 s), how long the last packet takes
-_LISTEN_S, _START_TRIES, _AFTER_S = 60, 50, 0.5
 
 
 class MarkingInputs(CheckInputs):
@@ -78,33 +74,33 @@ class DscpPath(Check):
         outer = f"udp port 4789 and src {leaves[0].vtep} and dst {leaves[1].vtep} and greater 1000"
         inner = f"icmp and src {a.address} and dst {b.address}"
         listening = {b.server: inner} | (dict.fromkeys(spines, outer) if a.leaf != b.leaf else {})
-        file = f"/tmp/kvfabric-tcpdump-{secrets.token_hex(8)}"  # noqa: S108  a name that nobody can know before
+        file = new_file()
         with ThreadPoolExecutor(len(listening)) as pool:
-            deaf = list(pool.map(lambda item: _listen(context, file, *item), listening.items()))
+            deaf = list(pool.map(lambda item: listen(context.devices, item[0], file, item[1]), listening.items()))
             command = f"ping -n -I {a.address} -Q {marked} -s 1000 -c 10 -i 0.2 -W 1 {b.address}; true"
             sent = context.devices.run(a.server, command, 20.0)
-            told = pool.map(lambda name: _heard(context, file, name), listening)
-            heard = {name: answer if one.ok else one for name, answer, one in zip(listening, told, deaf, strict=True)}
-        return {"sent": sent.to_dict(), "heard": {name: answer.to_dict() for name, answer in heard.items()}}
+            told = pool.map(lambda name: heard(context.devices, name, file), listening)
+            said = {name: answer if one.ok else one for name, answer, one in zip(listening, told, deaf, strict=True)}
+        return {"sent": sent.to_dict(), "heard": {name: answer.to_dict() for name, answer in said.items()}}
 
     def judge(self, plan: Plan, inputs: MarkingInputs, observations: Observations) -> Result:
         """Compare hop by hop, in the direction of travel."""
         a, b = find(plan, inputs.sender)[0], find(plan, inputs.receiver)[0]
         dscp = wanted(plan, a.fabric).traffic_class >> 2
-        heard = {name: _marks(answer) for name, answer in observations["heard"].items()}
+        marks = {name: _marks(answer) for name, answer in observations["heard"].items()}
         parts = []
-        for name in (n for n in heard if n != b.server):
-            parts.append(self._part(name, "outer header arriving", heard[name].get("In", set()), dscp, a.leaf))
-            parts.append(self._part(name, "outer header leaving", heard[name].get("Out", set()), dscp, name))
+        for name in (n for n in marks if n != b.server):
+            parts.append(self._part(name, "outer header arriving", marks[name].get("In", set()), dscp, a.leaf))
+            parts.append(self._part(name, "outer header leaving", marks[name].get("Out", set()), dscp, name))
         quiet = [part for part in parts if part.state is State.UNKNOWN]
         if len(quiet) < len(parts):
             # flows of one pair of addresses take one spine: the others have nothing to hear
             parts = [part for part in parts if part.state is not State.UNKNOWN]
-        told = set().union(*heard[b.server].values()) if heard[b.server] else set()
+        told = set().union(*marks[b.server].values()) if marks[b.server] else set()
         arrived = self._part(b.server, "packet arriving", told, dscp, b.leaf)
         if arrived.state is State.UNKNOWN:
             heard_there = observations["heard"][b.server]
-            deaf = "" if "listening on" in heard_there["text"] else heard_there["text"].strip()[-160:]
+            deaf = "" if LISTENING in heard_there["text"] else heard_there["text"].strip()[-160:]
             said = heard_there.get("error") or deaf or observations["sent"]["text"].strip()[-160:]
             text = f"no marked packet was seen: {said}"
             arrived = Result(self.name, arrived.subject, State.ERROR, text, b.server)
@@ -126,22 +122,6 @@ class DscpPath(Check):
         found = ", ".join(map(str, sorted(seen)))
         text = f"DSCP is {found}, the plan says {dscp}: {blame} changed it"
         return Result(self.name, subject, State.FAIL, text, f"{blame}, DSCP map", labels={"device": blame})
-
-
-def _listen(context: Context, file: str, device: str, expression: str) -> Answer:
-    """Start to listen on a device, and return when it does; it ends by itself, should nobody come back for it."""
-    # in immediate mode, since what waits in a buffer is lost when it is ended
-    listener = f"timeout {_LISTEN_S} tcpdump --immediate-mode -n -v -l -c 40 -i any '{expression}'"
-    ready = f"grep -q 'listening on' {file} || ! kill -0 $listener 2>/dev/null"
-    wait = f"for n in $(seq {_START_TRIES}); do {{ {ready}; }} && break; sleep 0.1; done"
-    command = f"{listener} >{file} 2>&1 </dev/null & listener=$!; echo $listener >{file}.pid; {wait}"
-    return context.devices.run(device, command, 20.0)
-
-
-def _heard(context: Context, file: str, device: str) -> Answer:
-    """End the listening on a device, and return what it heard."""
-    command = f"sleep {_AFTER_S:g}; kill $(cat {file}.pid) 2>/dev/null; cat {file}; rm -f {file} {file}.pid"
-    return context.devices.run(device, command, 20.0)
 
 
 def _marks(answer: dict[str, Any]) -> dict[str, set[int]]:

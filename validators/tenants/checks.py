@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import secrets
 from concurrent.futures import ThreadPoolExecutor
-from ipaddress import ip_interface
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
+from validators.devices.listening import heard, listen, new_file
 from validators.results import Result, State
+from validators.tenants.arrivals import Heard, Seen, allowed, expression, forbidden, send, send_to_itself
+from validators.tenants.pairs import Pair, Reach, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fabric.plan import Plan, Server, Tenant
+    from fabric.plan import Plan
 
 
 _TOGETHER = 8
@@ -30,13 +34,14 @@ class TenantInputs(CheckInputs):
 class TenantMatrix(Check):
     """A tenant reaches its own servers and its peers', and nobody else.
 
-    One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, so an answer from
-    an address that a tenant within reach has too proves nothing; such a pair is skipped where no other address is.
+    One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, and what leaks
+    one way is never answered: so packets carry a token, and tcpdump listens for it at the server that is meant (as
+    root or by `sudo -n`). Where that cannot be, answers decide alone if only one server has the address.
 
-    Pass: each allowed pair answers, each forbidden pair is silent.
-    Fail: an allowed pair is silent, or a forbidden pair answers.
-    Error: the sender could not be asked, or its program did not run.
-    Skipped: a pair that nobody can tell apart, or a tenant with a single server and no peers.
+    Pass: each allowed pair is answered by the server that is meant; nothing arrives at the server of a forbidden pair.
+    Fail: an allowed pair is silent or answered by another, or packets of a forbidden pair arrive or are answered.
+    Error: nobody could send, or nobody could listen where only that tells who answered.
+    Skipped: a pair whose senders have the address themselves, or a tenant with a single server and no peers.
     Example:
         tenant-matrix:
           - {tenant: acme}
@@ -49,7 +54,7 @@ class TenantMatrix(Check):
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per tenant with servers."""
-        yield from (TenantInputs(tenant=name) for name in plan.tenants if _members(plan, name))
+        yield from (TenantInputs(tenant=name) for name in plan.tenants if members(plan, name))
 
     @classmethod
     def subject(cls, inputs: TenantInputs) -> str:
@@ -58,103 +63,64 @@ class TenantMatrix(Check):
 
     @classmethod
     def touches(cls, plan: Plan, inputs: TenantInputs) -> tuple[str, ...]:
-        """The server that sends."""
-        return tuple(server.name for server in _members(plan, inputs.tenant)[:1])
+        """The servers that send; the first of the tenant, unless the address is its own."""
+        senders = dict.fromkeys(pair.sender for pair in Reach(plan, inputs.tenant).pairs() if pair.sender)
+        return tuple(senders) or tuple(server.name for server in members(plan, inputs.tenant)[:1])
 
     def collect(self, context: Context, inputs: TenantInputs) -> Observations:
-        """Send echo requests from one server to one address of every tenant."""
-        sender = _members(context.plan, inputs.tenant)[0]
-        found: Observations = {"sender": sender.name, "pairs": {}}
-        targets = _targets(context.plan, inputs.tenant, sender)
+        """Send echo requests to one address of every tenant, and listen where they may arrive."""
         # what must be silent is waited for: all at once, but one session is all that an SSH device has
         together = 1 if context.devices.physical else _TOGETHER
+        pairs = list(Reach(context.plan, inputs.tenant).pairs())
         with ThreadPoolExecutor(together) as pool:
-            jobs = {
-                tenant: pool.submit(
-                    context.devices.run, sender.name, f"ping -n -c {inputs.count} -i 0.2 -W 1 {address}; true", 15.0
-                )
-                for tenant, (_, address) in targets.items()
-            }
-            for tenant, (server, address) in targets.items():
-                found["pairs"][tenant] = {"server": server, "address": address, **jobs[tenant].result().to_dict()}
-        return found
+            found = pool.map(lambda pair: _measured(context, pair, inputs.count), pairs)
+            return {"pairs": list(found)}
 
     def judge(self, plan: Plan, inputs: TenantInputs, observations: Observations) -> Result:
         """Compare pair by pair with the plan's peerings."""
-        sender = plan.tenants[inputs.tenant]
-        allowed = {sender.name, *sender.peers}
-        parts = []
-        for name, pair in observations["pairs"].items():
-            state, text = _verdict(
-                pair, name in allowed, name not in allowed and pair["address"] in _within_reach(plan, sender)
-            )
-            subject = f"{observations['sender']} ({sender.name}) -> {pair['server']} ({name})"
-            place = _place(state, observations["sender"], (sender.vrf, plan.tenants[name].vrf))
-            labels = {"tenant": sender.name, "device": observations["sender"], "direction": f"to {name}"}
-            parts.append(Result(self.name, subject, state, text, place, labels=labels))
+        reach = Reach(plan, inputs.tenant)
+        parts = [self._part(reach, pair) for pair in observations["pairs"]]
         return whole(self.name, inputs.tenant, parts, "pairs behave as the plan says")
 
-
-def _place(state: State, server: str, vrfs: tuple[str, str]) -> str:
-    """Where to look: at the server when it could not even send, at the VRFs when packets went where they should not."""
-    if state in {State.PASS, State.SKIPPED}:
-        return ""
-    if state is State.ERROR:
-        return server
-    return f"VRFs {' and '.join(vrfs)}" if vrfs[0] != vrfs[1] else f"VRF {vrfs[0]}"
-
-
-def _members(plan: Plan, tenant: str) -> list[Server]:
-    return [s for s in plan.servers.values() if any(p.tenant == tenant and p.address for p in s.ports)]
-
-
-def _within_reach(plan: Plan, tenant: Tenant) -> set[str]:
-    """The addresses of a tenant and of its peers."""
-    names = {tenant.name, *tenant.peers}
-    return {
-        str(ip_interface(p.address).ip)
-        for s in plan.servers.values()
-        for p in s.ports
-        if p.tenant in names and p.address
-    }
+    def _part(self, reach: Reach, pair: dict[str, Any]) -> Result:
+        sender, name = pair["sender"], pair["tenant"]
+        subject = f"{sender or 'nobody'} ({reach.tenant}) -> {pair['server']} ({name})"
+        labels = {"tenant": reach.tenant, "device": sender, "direction": f"to {name}"}
+        if not sender:
+            text = f"each server of {reach.tenant} that could send has {pair['address']} itself"
+            return Result(self.name, subject, State.SKIPPED, text, labels=labels | {"device": ""})
+        seen = _seen(pair, reach)
+        if isinstance(seen, str):
+            return Result(self.name, subject, State.ERROR, seen, sender, labels=labels)
+        state, text = (allowed if name in reach.allowed else forbidden)(seen)
+        vrfs = dict.fromkeys(reach.plan.tenants[tenant].vrf for tenant in (reach.tenant, name))
+        # packets that went where they should not did so in the VRFs; who could not listen is another matter
+        place = pair["server"] if state is State.ERROR else f"VRF{'s' * (len(vrfs) > 1)} {' and '.join(vrfs)}"
+        return Result(self.name, subject, state, text, "" if state is State.PASS else place, labels=labels)
 
 
-def _targets(plan: Plan, tenant: str, sender: Server) -> dict[str, tuple[str, str]]:
-    """Return tenant -> (server, address) to send to: another server where there is one."""
-    found = {}
-    fabrics = {port.fabric for port in sender.ports if port.tenant == tenant}
-    reach = _within_reach(plan, plan.tenants[tenant])
-    allowed = {tenant, *plan.tenants[tenant].peers}
-    for name in plan.tenants:
-        candidates = [
-            (server.name, str(ip_interface(port.address).ip))
-            for server in _members(plan, name)
-            for port in reversed(server.ports)
-            if server.name != sender.name and port.tenant == name and port.address and port.fabric in fabrics
-        ]
-        # an address that only this tenant has tells most
-        candidates.sort(key=lambda one: name not in allowed and one[1] in reach)
-        if candidates:
-            found[name] = candidates[0]
-    return found
+def _measured(context: Context, pair: Pair, count: int) -> dict[str, Any]:
+    found = {**asdict(pair), "rightly": list(pair.rightly)}
+    if not pair.sender:
+        return found
+    devices, file, token = context.devices, new_file(), secrets.token_hex(4)
+    begun = {name: listen(devices, name, file, expression(token)) for name in pair.ears}
+    sent = devices.run(pair.sender, send(pair.address, token, count), 15.0)
+    last = send_to_itself(pair.address, token)
+    ended = {name: heard(devices, name, file, last) if one.ok else one for name, one in begun.items()}
+    return {**found, **sent.to_dict(), "heard": {name: answer.to_dict() for name, answer in ended.items()}}
 
 
-def _verdict(pair: dict[str, str], allowed: bool, ambiguous: bool) -> tuple[State, str]:
+def _seen(pair: dict[str, Any], reach: Reach) -> Seen | str:
+    """What is known of a pair, or why nothing could be sent."""
     if pair.get("error"):
-        return State.ERROR, f"could not send: {pair['error']}"
+        return f"could not send: {pair['error']}"
     match = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", pair["text"])
     if match is None:
-        return State.ERROR, f"ping did not run: {pair['text'].strip()[-120:] or 'it printed nothing'}"
-    sent, received = int(match[1]), int(match[2])
-    if ambiguous:
-        return State.SKIPPED, f"{pair['address']} is an address of a tenant within reach too"
-    if not sent:
-        return State.ERROR, "nothing was sent"
-    if allowed:
-        good = received > 0
-        return (
-            State.PASS if good else State.FAIL
-        ), f"{received} of {sent} answered{'' if good else ', and the plan allows it'}"
-    return (
-        State.FAIL if received else State.PASS
-    ), f"{received} of {sent} answered, the plan forbids it" if received else "silent, as it must be"
+        return f"ping did not run: {pair['text'].strip()[-120:] or 'it printed nothing'}"
+    if not int(match[1]):
+        return "nothing was sent"
+    there, address = pair["heard"], pair["address"]
+    rightly = {name: Heard.of(there.get(name)) for name in pair["rightly"]}
+    here = Heard.of(there.get(pair["server"]))
+    return Seen(pair["server"], address, int(match[1]), int(match[2]), here, rightly, reach.is_shared(address))

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fabric.build import load_plan
 from fabric.cli.main import cli
-from tests.unit.accept.simulated import SimulatedSite
+from tests.unit.accept.tenant_traffic import LiveSite
 from validators import runner_acceptance
 from validators.catalog import Selection, generate
 from validators.catalog_file import to_yaml
@@ -24,20 +24,9 @@ pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
 
 
-class Site(SimulatedSite):
-    """The simulated site, whose servers reach what the plan lets them reach."""
-
-    def run(self, device, command, timeout_s=30.0):
-        if "tcpdump" in command:
-            return Answer("12:00:00 be0-port0 In  IP (tos 0x6a,ECT(0), ttl 61, id 1, proto ICMP (1), length 1028)")
-        reached = {"compute-001": {"10.1.0.25", "10.250.0.5"}, "storage-001": {"10.1.0.9"}}.get(device, set())
-        address = command.split()[-2].rstrip(";")
-        return Answer(f"3 packets transmitted, {3 if address in reached else 0} received")
-
-
 @pytest.fixture
 def live(monkeypatch):
-    site = Site(PLAN)
+    site = LiveSite(PLAN)
     site.rounds = 2
     real = runner_acceptance.open_devices
     monkeypatch.setattr(

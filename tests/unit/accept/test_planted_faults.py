@@ -11,28 +11,13 @@ import json
 import pytest
 
 from fabric.build import load_plan
-from tests.unit.accept.simulated import SimulatedSite
+from tests.unit.accept.tenant_traffic import LiveSite
 from validators import runner_acceptance
-from validators.devices.answers import Answer
 from validators.report.redact import Redactor
 from validators.runner_acceptance import Acceptance, accept, take_snapshot
 
 pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
-
-
-class Site(SimulatedSite):
-    """A site with real ports; its servers reach what the plan lets them reach."""
-
-    rounds = 2
-
-    def run(self, device, command, timeout_s=30.0):
-        fault = self.broken.get((device, "run"))
-        if "tcpdump" in command:
-            text = "12:00:00 be0-port0 In  IP (tos 0x6a,ECT(0), ttl 61, id 1, proto ICMP (1), length 1028)"
-            return Answer(fault(text) if fault else text)
-        reached = {"compute-001": {"10.1.0.25", "10.250.0.5"}, "storage-001": {"10.1.0.9"}}.get(device, set())
-        return Answer(f"3 packets transmitted, {3 if command.split()[-2].rstrip(';') in reached else 0} received")
 
 
 def edit(change):
@@ -129,7 +114,8 @@ def run(tmp_path, monkeypatch):
     """Run the acceptance of the site, live and from a snapshot; returns what did not pass, which must be the same."""
 
     def run(broken):
-        site = Site(PLAN, broken, physical=True)
+        site = LiveSite(PLAN, broken, physical=True)
+        site.rounds = 2
         real = runner_acceptance.open_devices
         with monkeypatch.context() as patch:
             patch.setattr(runner_acceptance, "open_devices", lambda w, *_: real(w) if w.stored else (site, Redactor()))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import io
 import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fabric.build import load_plan
+from tests.unit.accept.simulated import SimulatedSite
+from tests.unit.accept.test_runner import INFO, PLAN, define
 from validators.catalog import Case, make_case
-from validators.check import Stage
+from validators.check import CheckInputs, Stage
+from validators.journal import Journal
 from validators.journal_records import Record
+from validators.journal_undo import UndoLog
 from validators.preflight.checks import DeviceAnswers
 from validators.results import Result, State
+from validators.runner import Runner, RunOptions
 from validators.runner_events import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.unit
 
@@ -82,3 +91,16 @@ def test_a_reader_that_has_left_ends_the_words_without_a_traceback(capsys: pytes
         progress._pulse.join(30)
         assert not progress._pulse.is_alive()
     assert capsys.readouterr().err == ""
+
+
+def test_the_line_of_a_stage_counts_skipped_parts_of_cases_that_passed(tmp_path: Path) -> None:
+    parts = (Result("p", "a", State.PASS, ""), Result("p", "b", State.SKIPPED, "no"))
+    check = define(name="HalfProbe", judge=lambda s, _p, _i, _o: Result(s.name, "", State.PASS, "", parts=parts))
+    site, out = SimulatedSite(PLAN), io.StringIO()
+    journal, undo = Journal.start(tmp_path, INFO), UndoLog(tmp_path / "undo.jsonl", site)
+    with Progress(out, colour=False) as progress:
+        cases = [make_case(PLAN, check, CheckInputs())]
+        Runner(PLAN, site, journal, undo, tmp_path, RunOptions(), [progress]).run(cases)
+    journal.close()
+    undo.close()
+    assert "preflight: 1 pass, 1 skipped as parts\n" in out.getvalue()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import io
 import json
 import os
 import signal
@@ -32,7 +31,6 @@ from validators.journal_records import Record, RunInfo, result_from_dict, result
 from validators.journal_undo import UndoLog, replay
 from validators.results import Measurement, Result, State
 from validators.runner import Runner, RunOptions, file_name
-from validators.runner_events import Progress
 
 pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
@@ -238,18 +236,6 @@ def test_a_bug_in_a_check_is_an_error_of_that_check_only(tmp_path):
     records = run(tmp_path, [make_case(PLAN, c, CheckInputs()) for c in (bad, good)])
     assert [r.result.state for r in records] == [State.ERROR, State.PASS]
     assert "ZeroDivisionError" in records[0].result.text
-
-
-def test_the_line_of_a_stage_counts_skipped_parts_of_cases_that_passed(tmp_path):
-    parts = (Result("p", "a", State.PASS, ""), Result("p", "b", State.SKIPPED, "no"))
-    check = define(name="HalfProbe", judge=lambda s, p, i, o: Result(s.name, "", State.PASS, "", parts=parts))
-    site, out = SimulatedSite(PLAN), io.StringIO()
-    journal, undo = Journal.start(tmp_path, INFO), UndoLog(tmp_path / "undo.jsonl", site)
-    progress = Progress(out, colour=False)
-    with progress:
-        cases = [make_case(PLAN, check, CheckInputs())]
-        Runner(PLAN, site, journal, undo, tmp_path, RunOptions(), [progress]).run(cases)
-    assert "preflight: 1 pass, 1 skipped as parts\n" in out.getvalue()
 
 
 def test_a_measurement_that_is_no_number_is_an_error_and_the_journal_stays_readable(tmp_path):

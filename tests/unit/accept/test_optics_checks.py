@@ -1,4 +1,4 @@
-"""Optics and tenants: limits, missing counters, and paths that must not be."""
+"""Optics: limits, missing counters, and links that flap."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import pytest
 from fabric.build import load_plan
 from tests.unit.accept.simulated import PM_HEAD, PM_ROW, SimulatedSite
 from validators.check import Context, DeviceInputs, judged
-from validators.devices.answers import Answer, UnreadableError
+from validators.devices.answers import UnreadableError
 from validators.optics.check_flaps import FlapInputs, LinkFlaps
 from validators.optics.checks import FecInputs, LightInputs, LinkFec, OpticsAlerts, ReceivePower
 from validators.optics.parse import parse_fec, parse_light
 from validators.results import State
-from validators.tenants.checks import TenantInputs, TenantMatrix
 
 pytestmark = pytest.mark.unit
 PLAN = load_plan("lab")
@@ -102,43 +101,3 @@ def test_no_carrier_counter_on_either_end_is_an_error():
     inputs = FlapInputs(fabric="fabric")
     found = judged(LinkFlaps(), PLAN, inputs, LinkFlaps().collect(Context(PLAN, site, None), inputs))
     assert found.state is State.ERROR
-
-
-class Reachable(SimulatedSite):
-    """Servers that reach the addresses in `reached`."""
-
-    def __init__(self, reached):
-        super().__init__(PLAN)
-        self.reached = reached
-
-    def run(self, device, command, timeout_s=30.0):
-        if self.reached is None:
-            return Answer(error="the node is gone")
-        address = command.split()[-2].rstrip(";")
-        return Answer(f"3 packets transmitted, {3 if address in self.reached else 0} received, 0% packet loss")
-
-
-def matrix(tenant, reached):
-    check, inputs = TenantMatrix(), TenantInputs(tenant=tenant)
-    return judged(check, PLAN, inputs, check.collect(Context(PLAN, Reachable(reached), None), inputs))
-
-
-def test_tenants_reach_their_own_and_their_peers_and_nobody_else():
-    acme, storage = "10.1.0.25", "10.250.0.5"
-    assert matrix("acme", {acme, storage}).state is State.PASS
-    silent = matrix("acme", {acme})
-    assert silent.state is State.FAIL
-    assert "the plan allows it" in silent.text
-    leak = matrix("globex", {storage})
-    assert leak.state is State.FAIL
-    assert "the plan forbids it" in leak.text
-    assert "Vrf-globex and Vrf-storage" in leak.place
-
-
-def test_a_sender_that_is_gone_is_an_error():
-    gone = matrix("acme", None)
-    assert (gone.state, gone.place) == (State.ERROR, "compute-001")
-
-
-def test_a_tenant_that_does_not_reach_itself_is_one_vrf():
-    assert matrix("acme", {"10.250.0.5"}).place == "VRF Vrf-acme"
