@@ -41,6 +41,16 @@ def combine(states: Iterable[State]) -> State:
     return next((state for state in _ORDER if state in present), State.UNKNOWN)
 
 
+_PLACES = 3  # so many are named, more are counted
+
+
+def places_of(parts: Iterable[Result]) -> str:
+    """Return where somebody must go for the bad ones of these results, each place once."""
+    places = list(dict.fromkeys(part.place for part in parts if part.state in BAD and part.place))
+    more = f" and {len(places) - _PLACES} more" if len(places) > _PLACES else ""
+    return ", ".join(places[:_PLACES]) + more
+
+
 MEASURED, COMPUTED = "measured", "computed"
 
 

@@ -22,7 +22,7 @@ from validators.devices.answers import Answer, Ask
 from validators.devices.lab import MACHINE
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
 from validators.report.coverage import skipped_inside
-from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine
+from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine, places_of
 from validators.runner_passes import Passes
 
 if TYPE_CHECKING:
@@ -155,6 +155,9 @@ class Runner:
         started = time.monotonic()
         reason = blocked or self._reason_to_skip(case)
         result = Result(case.check.name, case.subject, State.SKIPPED, reason) if reason else self._judge(context, case)
+        if result.state in BAD and not result.place:
+            place = places_of(result.parts) or (case.devices[0] if len(case.devices) == 1 else "")
+            result = replace(result, place=place)
         labels = {**_labels(case), **result.labels}
         seconds = result.duration_s or round(time.monotonic() - started + self.passes.owed(case), 4)
         test_id = result.test_id or case.check.test_id

@@ -117,7 +117,7 @@ class Progress:
         """Print the stage's line."""
         self._doing = ""
         if blocked:
-            self._line(f"{self._paint('skipped')} {stage.value}: {blocked}")
+            self._line(f"{self._paint('skipped')} {stage.value}: {states.get('skipped', 0)} skipped: {blocked}")
             return
         worst = next((s for s in ("fail", "error", "unknown", "pass", "skipped") if states.get(s)), "skipped")
         counts = ", ".join(f"{n} {state}" for state, n in states.items() if n)

@@ -15,7 +15,7 @@ from validators.cabling.observed import Seen, union
 from validators.cabling.port_state import PortState, parse_links, parse_speeds
 from validators.check import Check, CheckInputs, Context, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
 from validators.devices.answers import Answer, Ask, UnreadableError
-from validators.results import Result, State, combine
+from validators.results import Result, State, combine, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +104,11 @@ class Cabling(Check):
         explanations = [one for one in everything if _concerns(plan, inputs.fabric, one, mine)]
         parts = _Parts(plan, seen, explanations, observations.get("links", {})).of(links)
         state = combine([part.state for part in parts] + [State.FAIL for _ in explanations])
+        explained = {port for one in explanations for port in one.ports}
+        others = [part for link, part in zip(links, parts, strict=True) if explained.isdisjoint(ends_of(link))]
+        place = ", ".join(text for text in (_places(explanations), places_of(others)) if text)
         return Result(
-            self.name, inputs.fabric, state, _summary(parts, explanations), _places(explanations), parts=tuple(parts),
+            self.name, inputs.fabric, state, _summary(parts, explanations), place, parts=tuple(parts),
             evidence={"explanations": [_as_dict(one) for one in explanations], "silent": seen.silent},
         )  # fmt: skip
 
@@ -138,6 +141,8 @@ class _Parts:
         a, b = ends_of(link)
         state, text = self._verdict(link, a, b)
         place = "" if state is State.PASS else f"cable {link.cable}: {a} to {b}"
+        if state is State.ERROR:  # the cable may be right: its devices give no answer
+            place = ", ".join(end.device for end in (a, b) if end.device in self.seen.silent)
         labels = {"device": b.device, "port": b.port, "link": link.id}
         return Result("cabling", f"{a} -> {b}", state, text, place, labels=labels)
 

@@ -65,20 +65,22 @@ def to_markdown(run: Run) -> str:
     """Return a summary to paste: verdict, a line per stage, then what is not as it should be."""
     info = run.info
     lines = [
-        f"# Acceptance of {info.site}: {run.headline}",
+        f"# Acceptance of {info.site}: {run.verdict}",
         "",
+        *(["Without:", "", *(f"- {_cell(text)}" for text in run.without), ""] if run.without else []),
         f"Run {info.name}, engine {info.engine}, {info.started} to {info.finished or 'no end'}, "
         f"plan `{info.plan[:12]}`, seed {info.seed}.",
         "",
         *([f"This report is {run.note}.", ""] if run.note else []),
         f"{run.sums}: the table counts cases, junit.xml and results.csv results.",
         "",
-        "| stage | pass | fail | error | skipped | unknown | parts skipped |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| stage | cases | pass | fail | error | skipped | unknown | parts skipped |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, records, counts, _ in run.stages:
+    rows = [(name, records, counts) for name, records, counts, _ in run.stages]
+    for name, records, counts in (*rows, ("all", run.records, run.counts)):
         cells = " | ".join(str(counts.get(state, 0)) for state in ("pass", "fail", "error", "skipped", "unknown"))
-        lines.append(f"| {name} | {cells} | {len(skipped_inside(records))} |")
+        lines.append(f"| {name} | {len(records)} | {cells} | {len(skipped_inside(records))} |")
     bad = [record.result for record in run.records if record.result.state.value in {"fail", "error", "unknown"}]
     if bad:
         lines += [

@@ -13,6 +13,7 @@ import pytest
 from fabric.build import load_plan
 from tests.unit.accept.tenant_traffic import LiveSite
 from validators import runner_acceptance
+from validators.devices.answers import unreached
 from validators.report.redact import Redactor
 from validators.runner_acceptance import Acceptance, accept, take_snapshot
 
@@ -134,6 +135,26 @@ def run(tmp_path, monkeypatch):
 
 def test_the_site_as_planned_is_accepted(run):
     assert run({}) == []
+
+
+class Unreachable(LiveSite):
+    """A site of which no device lets anybody in."""
+
+    def gather(self, asks, sample=0):
+        return {ask: unreached(f"admin@{ask.device}:22", "Connection refused") for ask in asks}
+
+    def run(self, device, command, timeout_s=30.0):
+        return unreached(f"admin@{device}:22", "Connection refused")
+
+
+def test_what_cannot_be_asked_has_a_place_too(tmp_path, monkeypatch):
+    site = Unreachable(PLAN, physical=True)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor()))
+    run, _, _ = accept(Acceptance(PLAN, tmp_path, name="dark", keep_going=True))
+    bad = [r.result for r in run.records if r.result.state.value in {"fail", "error", "unknown"}]
+    assert len(bad) > 50
+    assert [(result.check, result.text) for result in bad if not result.place] == []
+    assert {r.place for r in bad if r.check == "device-answers"} >= {"leaf-01", "gw-02"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

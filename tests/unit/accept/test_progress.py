@@ -104,3 +104,14 @@ def test_the_line_of_a_stage_counts_skipped_parts_of_cases_that_passed(tmp_path:
     journal.close()
     undo.close()
     assert "preflight: 1 pass, 1 skipped as parts\n" in out.getvalue()
+
+
+def test_a_stage_that_is_not_run_says_how_many_cases_it_has() -> None:
+    out = io.StringIO()
+    progress = Progress(out, colour=False)
+    progress.stage_finished(Stage.FAILOVER, {"skipped": 4}, "not run, because stage cabling failed")
+    progress.stage_finished(Stage.STABILITY, {"skipped": 2}, "")
+    assert out.getvalue().splitlines() == [
+        "- failover: 4 skipped: not run, because stage cabling failed",
+        "- stability: 2 skipped",
+    ]

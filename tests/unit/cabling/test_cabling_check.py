@@ -120,8 +120,12 @@ def test_dead_missing_and_no_neighbour_are_told_apart():
     down.broken[("leaf-01", "links")] = lambda d: [
         i | ({"operstate": "DOWN"} if i["ifname"] == "Ethernet256" else {}) for i in d
     ]
-    bad = [p for p in judge(down).parts if p.state is State.FAIL]
+    result = judge(down)
+    bad = [p for p in result.parts if p.state is State.FAIL]
     assert [p.text for p in bad] == ["dead: leaf-01 E1/33 down, no neighbour on either end"]
+    assert result.place == bad[0].place
+    assert result.place.startswith("cable 15: ")
+    assert "leaf-01 E1/33" in result.place
     assert "although the port is up" in judge(Wired(PLAN, missing={15})).text
 
 
@@ -144,6 +148,7 @@ def test_a_silent_server_costs_nothing_and_two_silent_ends_are_an_error():
     result = judge(Wired(PLAN, broken=silent))
     assert result.state is State.ERROR
     assert "neither end could be asked: timeout" in result.text
+    assert result.place == "compute-001, leaf-01"
 
 
 def test_nobody_answering_is_never_a_pass():

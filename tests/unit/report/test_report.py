@@ -124,7 +124,9 @@ def test_the_verdict_says_what_it_goes_without():
     assert mixed.headline == f"accepted, without: {words}"
     assert run(record("a")).headline == "accepted"
     assert Run(replace(mixed.info, finished=""), mixed.records).headline == "interrupted"
-    assert to_markdown(mixed).startswith(f"# Acceptance of lab: accepted, without: {words}\n")
+    listed = "".join(f"- {text}\n" for text in mixed.without)
+    assert to_markdown(mixed).startswith(f"# Acceptance of lab: accepted\n\nWithout:\n\n{listed}\n")
+    assert "\n| failover | 2 | 0 | 0 | 0 | 2 | 0 | 0 |\n| all | 7 | 2 | 0 | 0 | 5 | 0 | 0 |\n" in to_markdown(mixed)
     page = to_html(mixed)
     assert all(f"<li>{text}</li>" in page.partition("<b>Without:</b>")[2] for text in mixed.without)
     assert f"<b>accepted</b>, without: {words}" in page.partition("card sign")[2]
@@ -330,8 +332,8 @@ def test_skipped_parts_of_a_case_that_passed_are_counted_and_named():
     assert mixed.headline == f"accepted, without: {words}"
     assert ElementTree.fromstring(to_junit(mixed)).get("skipped") == "3"
     assert "skipped: 1 of the cases, 3 of the results (1 as parts of cases that were judged)" in to_markdown(mixed)
-    assert "| tenants | 1 | 0 | 0 | 0 | 0 | 1 |" in to_markdown(mixed)
-    assert "| optics | 0 | 0 | 0 | 1 | 0 | 0 |" in to_markdown(mixed)
+    assert "| tenants | 1 | 1 | 0 | 0 | 0 | 0 | 1 |" in to_markdown(mixed)
+    assert "| optics | 1 | 0 | 0 | 0 | 1 | 0 | 0 |" in to_markdown(mixed)
     assert "1 pass, 1 part skipped</span>" in to_html(mixed)
     many = tuple(_part(f"acme -> t{n}", State.SKIPPED) for n in range(4))
     failed = Record("m", "tenants", Result("tenant-matrix", "acme", State.FAIL, "", parts=(_part("x"), *many)))
