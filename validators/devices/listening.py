@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # how long somebody listens at most, how often it is asked whether it does (every 0.1 s), how long the last packet takes
 _LISTEN_S, _START_TRIES, _AFTER_S = 60, 50, 0.5
-# what tcpdump says when it has begun
+# what a program that listens says when it has begun
 LISTENING = "listening on"
 _PACKETS = 40
 _RUN_AS = 'as=; test "$(id -u)" = 0 || ! sudo -n true 2>/dev/null || as="sudo -n"'
@@ -25,20 +25,24 @@ def new_file() -> str:
     return f"/tmp/kvfabric-tcpdump-{secrets.token_hex(8)}"  # noqa: S108
 
 
-def listen(devices: Devices, device: str, file: str, expression: str) -> Answer:
-    """Start to listen for packets (pcap-filter(7)) on all ports of a device, and return when it does."""
+def tcpdump(expression: str) -> str:
+    """Return the program that prints packets (pcap-filter(7)) of all ports."""
     # in immediate mode, since what waits in a buffer is lost when it is ended
-    options = f"--immediate-mode -n -v -l -c {_PACKETS} -i any"
-    listener = f"$as timeout {_LISTEN_S} $(command -v tcpdump || echo tcpdump) {options} '{expression}'"
+    return f"$(command -v tcpdump || echo tcpdump) --immediate-mode -n -v -l -c {_PACKETS} -i any '{expression}'"
+
+
+def listen(devices: Devices, device: str, file: str, program: str) -> Answer:
+    """Start a program that prints what it hears, and return when it says `LISTENING`, or has ended."""
     # one that is ended with its session could not remove its file
-    tidy = f"trap '' HUP; {listener} >{file} 2>&1 & echo $! >{file}.pid; wait; sleep 10; rm -f {file} {file}.pid"
+    listener = f"$as timeout {_LISTEN_S} {program} >{file} 2>&1"
+    tidy = f"trap '' HUP; {listener} & echo $! >{file}.pid; wait; sleep 10; rm -f {file} {file}.pid"
     ready = f"grep -q '{LISTENING}' {file} || {{ test -s {file}.pid && ! test -e /proc/$(cat {file}.pid); }}"
     wait = f"for n in $(seq {_START_TRIES}); do {{ {ready}; }} 2>/dev/null && break; sleep 0.1; done"
     return devices.run(device, f"{_RUN_AS}; ( {tidy} ) </dev/null >/dev/null 2>&1 & {wait}", 20.0)
 
 
 def heard(devices: Devices, device: str, file: str, last: str = "") -> Answer:
-    """Run the command `last`, end the listening on a device, and return what tcpdump printed."""
+    """Run the command `last`, end the listening on a device, and return what was printed."""
     first = f"{last} >/dev/null 2>&1; " if last else ""
     end = f"$as kill $(cat {file}.pid) 2>/dev/null; cat {file}; rm -f {file} {file}.pid"
     return devices.run(device, f"{_RUN_AS}; {first}sleep {_AFTER_S:g}; {end}", 20.0)

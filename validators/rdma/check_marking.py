@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
-from validators.devices.listening import LISTENING, heard, listen, new_file
+from validators.devices.listening import LISTENING, heard, listen, new_file, tcpdump
 from validators.rdma.checks import apart, ends_by_tenant
 from validators.rdma.endpoints import find, wanted
 from validators.results import Result, State
@@ -76,7 +76,9 @@ class DscpPath(Check):
         listening = {b.server: inner} | (dict.fromkeys(spines, outer) if a.leaf != b.leaf else {})
         file = new_file()
         with ThreadPoolExecutor(len(listening)) as pool:
-            deaf = list(pool.map(lambda item: listen(context.devices, item[0], file, item[1]), listening.items()))
+            deaf = list(
+                pool.map(lambda item: listen(context.devices, item[0], file, tcpdump(item[1])), listening.items())
+            )
             command = f"ping -n -I {a.address} -Q {marked} -s 1000 -c 10 -i 0.2 -W 1 {b.address}; true"
             sent = context.devices.run(a.server, command, 20.0)
             told = pool.map(lambda name: heard(context.devices, name, file), listening)

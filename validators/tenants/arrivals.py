@@ -32,9 +32,24 @@ def send_to_itself(address: str, token: str) -> str:
     return f"ping -n -c 1 -W 1 -s {_OWN_SIZE} -p {token} {address}"
 
 
-def expression(token: str) -> str:
-    """Return what is listened for (pcap-filter(7)): echo requests with the token."""
-    return f"icmp[icmptype] = icmp-echo and icmp[{_PATTERN_AT}:4] = 0x{token}"
+# in one line, as a shell on a terminal wants it. A packet socket (packet(7)) sees what arrives before any firewall of
+# the host; its filter (4 instructions of classic BPF: protocol 1) keeps all that is not ICMP in the kernel
+_PROGRAM = (
+    "import ctypes, socket, struct; "
+    "p = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)); "
+    'f = ctypes.create_string_buffer(struct.pack("HBBI" * 4, 48, 0, 0, 9, 21, 0, 1, 1, 6, 0, 0, 65535, 6, 0, 0, 0)); '
+    'p.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", 4, ctypes.addressof(f))); '
+    'print("{listening} all ports", flush=True); '
+    'any(print("echo request on", a[0], "seq", i[6] * 256 + i[7], "length", len(i), flush=True) '
+    "for d, a in iter(lambda: p.recvfrom(4096), 0) if a[1] == 2048 and a[2] != socket.PACKET_OUTGOING "
+    "for i in [d[(d[0] & 15) * 4 :]] if i[0:1] == bytes([8]) "
+    'and i[{at}:{at} + 4] == bytes.fromhex("{token}"))'
+)
+
+
+def listener(token: str) -> str:
+    """Return the program that prints each echo request with the token that arrives on any port; it needs Python 3."""
+    return f"python3 -c '{_PROGRAM.format(listening=LISTENING, at=_PATTERN_AT, token=token)}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +61,7 @@ class Heard:
 
     @staticmethod
     def of(answer: Mapping[str, Any] | None) -> Heard:
-        """Read what tcpdump printed. A request on several ports (a bond and its member) is one by its number."""
+        """Read what the listener printed. A request on several ports (a bond and its member) is one by its number."""
         if answer is None:
             return Heard(0, "nobody listened")
         text = str(answer.get("text", ""))
@@ -56,15 +71,15 @@ class Heard:
         if error := answer.get("error"):
             return Heard(0, str(error))
         if LISTENING not in text:
-            return Heard(0, text.strip()[-160:] or "tcpdump did not begin")
+            return Heard(0, (text.strip().splitlines() or ["it did not begin"])[-1][-160:])
         if not any(length == _OWN_SIZE + _ICMP for _, length in _requests(text)):
-            return Heard(0, "tcpdump did not hear what the server sent to itself")
+            return Heard(0, "it did not hear what the server sent to itself")
         return Heard(0)
 
 
 def _requests(text: str) -> list[tuple[int, int]]:
     """Number and length of each echo request."""
-    found = re.finditer(r"ICMP echo request, id \d+, seq (\d+), length (\d+)", text)
+    found = re.finditer(r"^echo request on \S+ seq (\d+) length (\d+)$", text, re.MULTILINE)
     return [(int(match[1]), int(match[2])) for match in found]
 
 

@@ -12,7 +12,7 @@ from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
 from validators.devices.listening import heard, listen, new_file
 from validators.results import Result, State
-from validators.tenants.arrivals import Heard, Seen, allowed, expression, forbidden, send, send_to_itself
+from validators.tenants.arrivals import Heard, Seen, allowed, forbidden, listener, send, send_to_itself
 from validators.tenants.pairs import Pair, Reach, members
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class TenantMatrix(Check):
     """A tenant reaches its own servers and its peers', and nobody else.
 
     One server of the tenant sends to one server of every tenant. Tenants may use the same addresses, and what leaks
-    one way is never answered: so packets carry a token, and tcpdump listens for it at the server that is meant (as
-    root or by `sudo -n`). Where that cannot be, answers decide alone if only one server has the address.
+    one way is never answered: so packets carry a token that is listened for at the server that is meant (with Python,
+    as root or by `sudo -n`). Where that cannot be, answers decide alone if only one server has the address.
 
     Pass: each allowed pair is answered by the server that is meant; nothing arrives at the server of a forbidden pair.
     Fail: an allowed pair is silent or answered by another, or packets of a forbidden pair arrive or are answered.
@@ -104,7 +104,7 @@ def _measured(context: Context, pair: Pair, count: int) -> dict[str, Any]:
     if not pair.sender:
         return found
     devices, file, token = context.devices, new_file(), secrets.token_hex(4)
-    begun = {name: listen(devices, name, file, expression(token)) for name in pair.ears}
+    begun = {name: listen(devices, name, file, listener(token)) for name in pair.ears}
     sent = devices.run(pair.sender, send(pair.address, token, count), 15.0)
     last = send_to_itself(pair.address, token)
     ended = {name: heard(devices, name, file, last) if one.ok else one for name, one in begun.items()}
