@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 from fabric.hardware.ranges import expand_hosts, parse_ports
+from fabric.inventory import written
 from fabric.inventory.base import Model as _Model
 from fabric.inventory.base import wrong as _wrong
 from fabric.inventory.services import Address, Services
@@ -103,13 +104,13 @@ def _one_or_more(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-Prefix = Annotated[IPv4Network, BeforeValidator(_prefix)]
-Milliseconds = Annotated[int, BeforeValidator(_milliseconds)]
-Seconds = Annotated[int, BeforeValidator(_seconds)]
-ByteSize = Annotated[int, BeforeValidator(_bytes)]
-Metres = Annotated[int, BeforeValidator(_metres), Field(ge=1, le=2000)]
-PortList = Annotated[str, BeforeValidator(_port_list)]
-Hosts = Annotated[list[str], BeforeValidator(_hosts)]
+Prefix = Annotated[IPv4Network, BeforeValidator(_prefix), written.text("10.1.0.0/16")]
+Milliseconds = Annotated[int, BeforeValidator(_milliseconds), written.number_or(_DURATION.pattern, "200ms", "2s")]
+Seconds = Annotated[int, BeforeValidator(_seconds), written.number_or(_DURATION.pattern, "30s", "10m")]
+ByteSize = Annotated[int, BeforeValidator(_bytes), written.number_or(_SIZE.pattern, "128KiB")]
+Metres = Annotated[int, BeforeValidator(_metres), Field(ge=1, le=2000), written.number_or(_METRES.pattern, "30m")]
+PortList = Annotated[str, BeforeValidator(_port_list), written.number_or(r"^[0-9]", "1-32", "1-63:2", "1,3,5")]
+Hosts = Annotated[list[str], BeforeValidator(_hosts), written.text_or_list("compute-001", "compute-[001-016]")]
 
 
 class Zone(_Model):
@@ -119,7 +120,7 @@ class Zone(_Model):
     breakout: Annotated[str, StringConstraints(pattern=r"^\d+x\d+G$")] = Field(description="for example 2x400G")
 
 
-Zones = Annotated[list[Zone], BeforeValidator(_one_or_more), Field(min_length=1)]
+Zones = Annotated[list[Zone], BeforeValidator(_one_or_more), Field(min_length=1), written.OrOne()]
 
 
 class SwitchClass(_Model):
@@ -140,10 +141,12 @@ class SwitchClass(_Model):
 class Fabric(_Model):
     """One physical network."""
 
-    carries: Annotated[list[Network], Field(min_length=1)]
+    carries: Annotated[list[Network], Field(min_length=1)] = Field(description="the networks that share it")
     managed: bool = Field(True, description="false: cabled and counted, not configured")
-    links: Literal["unnumbered", "numbered"] = "unnumbered"
-    placement: Literal["single-homed", "rail-optimised", "alternating"] = "alternating"
+    links: Literal["unnumbered", "numbered"] = Field("unnumbered", description="of leaf and spine")
+    placement: Literal["single-homed", "rail-optimised", "alternating"] = Field(
+        "alternating", description="which leaf each NIC of a server goes to: one for all, one a rail, or in turn"
+    )
     prefix: Name | None = Field(None, description="prefix of default switch names; default: the fabric's name")
     leaf: SwitchClass
     spine: SwitchClass | None = None
@@ -154,9 +157,9 @@ class Fabric(_Model):
     pod_leaves: Annotated[int, Field(ge=1, le=512)] | None = Field(
         None, description="leaves of a pod, with super-spine"
     )
-    mtu: Annotated[int, Field(ge=1280, le=9216)] = 9100
-    server_mtu: Annotated[int, Field(ge=1280, le=9216)] = 9036
-    max_paths: Annotated[int, Field(ge=1, le=256)] = 64
+    mtu: Annotated[int, Field(ge=1280, le=9216)] = Field(9100, description="bytes, between switches")
+    server_mtu: Annotated[int, Field(ge=1280, le=9216)] = Field(9036, description="bytes, towards servers")
+    max_paths: Annotated[int, Field(ge=1, le=256)] = Field(64, description="ECMP width of BGP")
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -164,10 +167,14 @@ class Fabric(_Model):
 class NicGroup(_Model):
     """NICs of one model in a server, all in one fabric: ports `<group><n>-<port>`, `<group>-<port>` for one."""
 
-    nic: Annotated[str, StringConstraints(pattern=r"^([1-9]\d?x )?[a-z0-9-]+$")] = Field(description="8x cx7-1x400g")
+    nic: Annotated[str, StringConstraints(pattern=r"^([1-9]\d?x )?[a-z0-9-]+$")] = Field(
+        description="how many of which model, such as 8x cx7-1x400g"
+    )
     fabric: Name
-    placement: Literal["single-homed", "rail-optimised", "alternating"] | None = None
-    attach: Literal["leaf", "border-leaf"] = "leaf"
+    placement: Literal["single-homed", "rail-optimised", "alternating"] | None = Field(
+        None, description="default: the fabric's"
+    )
+    attach: Literal["leaf", "border-leaf"] = Field("leaf", description="what kind of switch they are cabled to")
     rdma: bool | None = Field(None, description="default: the NIC can and the fabric carries backend")
 
 
@@ -175,11 +182,15 @@ class ServerClass(_Model):
     """Servers that are alike. They are named `<class>-001` and on."""
 
     count: Annotated[int, Field(ge=0, le=65536)]
-    kind: Literal["compute", "storage", "metadata", "controller", "other"] | None = None
-    xpus: Annotated[int, Field(ge=0, le=64)] | None = None
+    kind: Literal["compute", "storage", "metadata", "controller", "other"] | None = Field(
+        None, description="default: compute, storage or metadata where the class is called so, else other"
+    )
+    xpus: Annotated[int, Field(ge=0, le=64)] | None = Field(
+        None, description="accelerators of a server; default 8 for compute, else none"
+    )
     nics: Annotated[dict[Name, NicGroup], Field(min_length=1)]
-    was: Name | None = None
-    digits: Annotated[int, Field(ge=1, le=5)] = 3
+    was: Name | None = Field(None, description="previous name of the class: keeps every number on a rename")
+    digits: Annotated[int, Field(ge=1, le=5)] = Field(3, description="of the number in a server's name")
 
 
 class GatewayClass(_Model):
@@ -187,16 +198,20 @@ class GatewayClass(_Model):
 
     count: Annotated[int, Field(ge=1, le=64)]
     fabric: Name | None = Field(None, description="default: the fabric that carries frontend")
-    attach: Literal["border-leaf", "leaf", "spine"] = "border-leaf"
+    attach: Literal["border-leaf", "leaf", "spine"] = Field(
+        "border-leaf", description="what kind of switch they are cabled to"
+    )
     nic: Annotated[str, StringConstraints(pattern=r"^([1-9]\d?x )?[a-z0-9-]+$")] = "1x cx7-2x200g"
     external: Annotated[int, Field(ge=1, le=8)] = Field(1, description="links to each edge router")
     external_speed: Annotated[int, Field(ge=1, le=800)] = Field(200, description="Gb/s")
     idle_timeout: Seconds = Field(120, description="default of exposures that say none")
-    drain_deadline: Annotated[Seconds, Field(ge=1)] = 600
-    health_interval: Annotated[Seconds, Field(ge=1)] = 2
-    health_failures: Annotated[int, Field(ge=1, le=100)] = 3
-    conntrack_max: Annotated[int, Field(ge=1024, le=100_000_000)] = 10_000_000
-    was: Name | None = None
+    drain_deadline: Annotated[Seconds, Field(ge=1)] = Field(600, description="most that a drain waits")
+    health_interval: Annotated[Seconds, Field(ge=1)] = Field(2, description="between looks at its own health")
+    health_failures: Annotated[int, Field(ge=1, le=100)] = Field(3, description="bad looks in a row that withdraw it")
+    conntrack_max: Annotated[int, Field(ge=1024, le=100_000_000)] = Field(
+        10_000_000, description="connections that its table holds"
+    )
+    was: Name | None = Field(None, description="previous name of the class: keeps every number on a rename")
 
 
 class Edge(_Model):
@@ -211,13 +226,15 @@ class Expose(_Model):
     """What the outside sees of a tenant."""
 
     mode: Mode
-    public: Prefix
+    public: Prefix = Field(description="addresses that the provider routes to the gateways")
     private: IPv4Network | str | None = Field(None, description="prefix or server; default: the tenant's subnets")
-    tcp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
-    udp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict)
-    idle_timeout: Seconds | None = None
-    group: Name | None = None
-    name: Name | None = None
+    tcp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(
+        default_factory=dict, description="public port: `server:port` or `address:port`, of portForward"
+    )
+    udp: dict[Annotated[int, Field(ge=1, le=65535)], str] = Field(default_factory=dict, description="as tcp")
+    idle_timeout: Seconds | None = Field(None, description="default: the gateways'")
+    group: Name | None = Field(None, description="gateway group that shows it; needed where there are several")
+    name: Name | None = Field(None, description="default: from the mode")
 
 
 class SubnetSpec(_Model):
@@ -240,10 +257,10 @@ class Tenant(_Model):
     subnets: dict[Name, TenantSubnet] = Field(
         default_factory=dict, description="by fabric name, or `default` for the only fabric the tenant has ports in"
     )
-    peers: list[TenantName] = Field(default_factory=list)
+    peers: list[TenantName] = Field(default_factory=list, description="tenants to exchange routes with")
     service: bool = Field(False, description="accepts every tenant that lists it as a peer, and is no way between them")
-    expose: list[Expose] = Field(default_factory=list)
-    was: TenantName | None = None
+    expose: list[Expose] = Field(default_factory=list, description="what the outside sees; nothing by default")
+    was: TenantName | None = Field(None, description="previous name: keeps every number on a rename")
 
 
 class Range(_Model):
@@ -265,7 +282,7 @@ def _range(value: object) -> object:
     raise _wrong(f"'{value}' is not a range", "write the first and the last number, such as 65101-65533")
 
 
-NumberRange = Annotated[Range, BeforeValidator(_range)]
+NumberRange = Annotated[Range, BeforeValidator(_range), written.OrText(r"^\s*\d+\s*-\s*\d+\s*$", "65101-65533")]
 
 
 class Pools(_Model):

@@ -54,3 +54,5 @@ def command(
     for path in write_scaffold(files, folder):
         click.echo(path)
     click.echo(f"next: kvfabric plan {folder}", err=True)
+    click.echo(f"every key: docs/inventory.md; for an editor: kvfabric schema > {folder}/site.schema.json", err=True)
+    click.echo("    and as first line of these files: # yaml-language-server: $schema=site.schema.json", err=True)
