@@ -72,7 +72,7 @@ def to_markdown(run: Run) -> str:
         f"plan `{info.plan[:12]}`, seed {info.seed}.",
         "",
         *([f"This report is {run.note}.", ""] if run.note else []),
-        f"{run.sums}: the table counts cases, junit.xml and results.csv results.",
+        f"{run.sums}. The table counts cases, junit.xml and results.csv results.",
         "",
         "| stage | cases | pass | fail | error | skipped | unknown | parts skipped |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
