@@ -23,9 +23,10 @@ router bgp 65001
  bgp router-id 1.1.1.1
  no bgp ebgp-requires-policy
  no bgp network import-check
- timers bgp 1 3
+ timers bgp 3 9
  neighbor 10.0.0.2 remote-as 65002
  neighbor 10.0.0.2 ebgp-multihop 2
+ neighbor 10.0.0.2 timers connect 1
  address-family ipv4 unicast
 """
 ROUTER = """\
@@ -33,9 +34,10 @@ ROUTER = """\
 router bgp 65002
  bgp router-id 2.2.2.2
  no bgp ebgp-requires-policy
- timers bgp 1 3
+ timers bgp 3 9
  neighbor 10.0.0.1 remote-as 65001
  neighbor 10.0.0.1 ebgp-multihop 2
+ neighbor 10.0.0.1 timers connect 1
  address-family ipv4 unicast
 {settings}
 """
@@ -47,7 +49,7 @@ mount -t tmpfs -o mode=755 none /var/run/frr
 mkdir /var/run/frr/a /var/run/frr/b; cp "$1/a.conf" "$1/b.conf" /var/run/frr; chown -R frr:frr /var/run/frr
 ip link set lo up
 unshare -n sleep 60 & other=$!
-sleep 0.3
+while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.05; done
 ip link add x type veth peer name y netns $other
 ip addr add 10.0.0.1/30 dev x; ip link set x up
 nsenter -n -t $other ip addr add 10.0.0.2/30 dev y; nsenter -n -t $other ip link set y up

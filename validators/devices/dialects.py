@@ -44,7 +44,7 @@ _WATCH = (
 _PAUSES = {
     "pauses": "cd /run && rm -f kvfabric-pauses && sleep 0.1 && : > kvfabric-pauses.log && : > kvfabric-pauses && "
     f'{{ setsid python3 -c "{_WATCH}" </dev/null >/dev/null 2>&1 & }}',
-    "pauses-since": "cd /run && rm kvfabric-pauses && date +%s.%N && cat kvfabric-pauses.log",
+    "pauses-since": "cd /run && rm kvfabric-pauses && date +%s.%N && cat kvfabric-pauses.log && rm kvfabric-pauses.log",
 }
 
 _LINUX = _PAUSES | {
