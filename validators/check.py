@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from fabric.problem import CouldNotRunError
 from validators.devices.answers import Answer, Ask, UnreadableError
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fabric.plan import Plan
     from validators.devices.answers import Devices
@@ -139,7 +138,7 @@ class Check(ABC):
     physical: ClassVar[bool] = False
     # whether a network that settles may answer better a little later; what only counts up cannot
     settles: ClassVar[bool] = True
-    # whether the runner collects all its cases at once, by `collect_all`: where most of a case is waiting
+    # whether all its cases are collected at once, by a `collect_all` of its own: where most of a case is waiting
     together: ClassVar[bool] = False
     test_id: ClassVar[str] = ""
     # checks by name whose failure would only be seen again here: then this one is skipped, with that reason
@@ -200,25 +199,29 @@ class Check(ABC):
         return ()
 
     def collect(self, context: Context, inputs: Any) -> Observations:
-        """Return JSON-ready observations; by default the answers to `asks`, by device and question."""
-        found: Observations = {}
-        for ask, answer in context.gather(self.asks(context.plan, inputs)).items():
-            found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
-        return found
+        """Return JSON-ready observations; by default the answers to `asks`, or what `collect_all` has of this case."""
+        if self.together:
+            (found,) = self.collect_all(context, [inputs])
+            if isinstance(found, Exception):
+                raise found
+            return found
+        return by_device(context.gather(self.asks(context.plan, inputs)))
 
     def collect_all(self, context: Context, cases: Sequence[Any]) -> list[Observations | Exception]:
-        """Return the observations of several cases, each as `collect` does, or why there are none."""
-        found: list[Observations | Exception] = []
-        for inputs in cases:
-            try:
-                found.append(self.collect(context, inputs))
-            except (NotJudgedError, CouldNotRunError) as error:
-                found.append(error)
-        return found
+        """Return the observations of each case, or why there are none; asked of checks that are `together` only."""
+        raise NotImplementedError
 
     @abstractmethod
     def judge(self, plan: Plan, inputs: Any, observations: Observations) -> Result:
         """Compare observations with the plan. Pure: no clock, no network, no file."""
+
+
+def by_device(answers: Mapping[Ask, Answer]) -> Observations:
+    """Return answers as they are stored: device -> question -> answer."""
+    found: Observations = {}
+    for ask, answer in answers.items():
+        found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
+    return found
 
 
 def answer_of(observations: Observations, device: str, question: str) -> str:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 TARGET = "frr"
 
-# VRF table ids lie above the kernel's own (253..255) and are the tenant's VLAN plus this
 _WIRED = ("routed", "tenant_ports", "unused")
+# VRF table ids lie above the kernel's own (253..255) and are the tenant's VLAN plus this
 _TABLES = 10000
 
 

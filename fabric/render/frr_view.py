@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fabric.gateway.served import RANK_ASN
 from fabric.gateway.targets import default_route_target
 from fabric.plan import FABRIC_LINK, GATEWAY_LINK, LEAF_KINDS, SERVER_LINK, SPINE
 from fabric.prefix_counts import RESTART_MINUTES, expected_from, prefix_limit
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from fabric.plan import Link, Plan, Switch, Tenant
 
 # a gateway's rank in its group travels as community 50001:<rank>; rank 0 gets the highest local preference
-_RANK_COMMUNITY = 50001
 _BEST_PREFERENCE = 210
 
 
@@ -199,7 +199,7 @@ def loopback_pools(plan: Plan) -> tuple[str, ...]:
 def gateway_ranks(plan: Plan, fabric: str) -> tuple[tuple[int, str, int], ...]:
     """Return (rank, community, local preference) of every place that a gateway of the fabric has in a group."""
     ranks = {rank for gateway in plan.gateways.values() if gateway.fabric == fabric for rank in gateway.ranks.values()}
-    return tuple((rank, f"{_RANK_COMMUNITY}:{rank}", _BEST_PREFERENCE - rank) for rank in sorted(ranks))
+    return tuple((rank, f"{RANK_ASN}:{rank}", _BEST_PREFERENCE - rank) for rank in sorted(ranks))
 
 
 def gateway_ways(plan: Plan, switch: Switch) -> tuple[Session, ...]:

@@ -20,19 +20,13 @@ _TOOLS = {"network.sh": "ip", "nftables.conf": "nft", "frr.conf": "vtysh", "gate
 _PACKAGES = {"ip": "iproute2", "nft": "nftables", "vtysh": "frr frr-pythontools", "conntrack": "conntrack python3"}
 
 
-class _Unit(NamedTuple):
-    """A unit, and the file without which the machine has no use for it."""
-
-    name: str
-    file: str
-
-
-UNITS = (
-    _Unit("kvfabric-network.service", "network.sh"),
-    _Unit("kvfabric-rules.service", "nftables.conf"),
-    _Unit("kvfabric-roce.service", "roce.sh"),
-    _Unit(HEALTH, "gatewayctl"),
-)
+# units, each with the file without which the machine has no use for it
+UNITS = {
+    "kvfabric-network.service": "network.sh",
+    "kvfabric-rules.service": "nftables.conf",
+    "kvfabric-roce.service": "roce.sh",
+    HEALTH: "gatewayctl",
+}
 
 
 class Place(NamedTuple):
@@ -60,11 +54,11 @@ def with_install(name: str, files: Mapping[str, str], ports: Iterable[str]) -> d
 
     Raises KeyError for a file that has no place.
     """
-    units = [unit for unit in UNITS if unit.file in files]
     devices = [f"sys-subsystem-net-devices-{escaped(port)}.device" for port in ports]
     added = {
-        unit.name: template(f"machine/{unit.name.removeprefix('kvfabric-')}.j2").render(name=name, devices=devices)
-        for unit in units
+        unit: template(f"machine/{unit.removeprefix('kvfabric-')}.j2").render(name=name, devices=devices)
+        for unit, file in UNITS.items()
+        if file in files
     }
     places = [{"file": file, **PLACES[file]._asdict()} for file in files]
     places += [{"file": unit, **Place(f"{_UNITS}/{unit}")._asdict()} for unit in added]

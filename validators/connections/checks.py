@@ -81,13 +81,6 @@ class _ProbeCheck(Check, abstract=True):
         """The gateways that serve the exposure."""
         return plan.groups[_exposure(plan, inputs).group].gateways
 
-    def collect(self, context: Context, inputs: Any) -> Observations:
-        """Probe between the test hosts of a site; in a lab build a tester's stand, probe, and take it down."""
-        (found,) = self.collect_all(context, [inputs])
-        if isinstance(found, Exception):
-            raise found
-        return found
-
     def collect_all(self, context: Context, cases: Sequence[Any]) -> list[Observations | Exception]:
         """Probe one after another on a site, whose test hosts are one pair; in a lab at the same time."""
         hosts = hosts_of(context)

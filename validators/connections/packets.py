@@ -178,9 +178,7 @@ class Listener:
     def take(self, wait_s: float, token: int | None = None) -> list[dict[str, Any]]:
         """Return what was heard since the last call, after waiting `wait_s`, or until a packet has this token."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: token is not None and any(p.get("token") == token for p in self._kept), wait_s
-            )
+            self._changed.wait_for(lambda: token is not None and self._has(token), wait_s)
             return [self._kept.popleft() for _ in range(len(self._kept))]
 
     def _has(self, token: int) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from validators.cabling.checks import whole
-from validators.check import Check, Context, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
+from validators.check import Check, Context, DeviceInputs, NotJudgedError, Observations, Stage, answer_of, by_device
 from validators.control_plane.expected import routers, sessions
 from validators.control_plane.frr_json import bfd_of, bfd_peers, bgp_peers
 from validators.devices.answers import Answer, Ask
@@ -66,13 +66,6 @@ class SessionFlaps(Check):
         del plan
         return [Ask(inputs.device, question) for question in (_BGP, _BFD)]
 
-    def collect(self, context: Context, inputs: SessionFlapInputs) -> Observations:
-        """Ask one router again."""
-        (found,) = self.collect_all(context, [inputs])
-        if isinstance(found, Exception):
-            raise found
-        return found
-
     def collect_all(self, context: Context, cases: Sequence[SessionFlapInputs]) -> list[Observations | Exception]:
         """Ask all routers again at once, when it has been long enough; say what ran how long ago.
 
@@ -107,7 +100,10 @@ class SessionFlaps(Check):
         if not watched["live"] and all(first == second for first, second in pairs):
             message = "the stored answers are not two looks, and a flap shows between two: it must run live"
             return NotJudgedError(message, State.SKIPPED)
-        return {"before": _by_device(asks, before), "after": _by_device(asks, after), **watched}
+        looks = {
+            when: by_device({ask: look[ask] for ask in asks}) for when, look in (("before", before), ("after", after))
+        }
+        return {**looks, **watched}
 
     def judge(self, plan: Plan, inputs: SessionFlapInputs, observations: Observations) -> Result:
         """Compare the counters of each session; what ran when it came back is named."""
@@ -206,10 +202,3 @@ def _back(peer: dict[str, Any], ran: list[tuple[str, float, float]]) -> str:
     ago = peer["peerUptimeMsec"] / 1000
     during = next((text for text, start, end in ran if end <= ago <= start), "")
     return f"; BGP is up since {ago:.0f} s before the end" + (f", when {during} ran" if during else "")
-
-
-def _by_device(asks: list[Ask], answers: dict[Ask, Answer]) -> Observations:
-    found: Observations = {}
-    for ask in asks:
-        found.setdefault(ask.device, {})[ask.question] = answers[ask].to_dict()
-    return found

@@ -50,9 +50,7 @@ def bfd_peers(text: str) -> list[dict[str, Any]]:
 
 def bfd_of(peers: list[dict[str, Any]], neighbour: str) -> dict[str, Any] | None:
     """Return the BFD peer of a BGP neighbour: its address, or for an unnumbered session its interface."""
-    by_address = {str(peer.get("peer")): peer for peer in peers}
-    by_interface = {str(peer["interface"]): peer for peer in peers if peer.get("interface")}
-    return by_address.get(neighbour) or by_interface.get(neighbour)
+    return next((peer for peer in peers if neighbour in (peer.get("peer"), peer.get("interface"))), None)
 
 
 def l3_vnis(text: str) -> dict[int, dict[str, Any]]:

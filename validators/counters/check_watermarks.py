@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from validators.check import Check, CheckInputs, Context, Observations, Stage, known_checks
+from validators.check import Check, CheckInputs, Context, Observations, Stage, by_device, known_checks
 from validators.counters.watermark_looks import (
     POOL_QUESTIONS,
     QUESTIONS,
-    by_device,
     judge_all,
     judge_switch,
     seconds_to_poll,

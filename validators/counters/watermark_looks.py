@@ -13,10 +13,9 @@ from validators.devices.answers import Answer, UnreadableError
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fabric.plan import Plan, Switch
-    from validators.devices.answers import Ask
     from validators.results import Measurement
 
 _HEADROOM, _QUEUES, _POLLING = "headroom-watermark", "queue-watermark", "counterpoll"
@@ -25,14 +24,6 @@ QUESTIONS = (_POLLING, _HEADROOM, _QUEUES)
 POOL_QUESTIONS = (_POOL_HEADROOM, _POOLS)
 # after a poll the numbers take a moment to their table
 _AFTER_POLL_S = 2.0
-
-
-def by_device(answers: Mapping[Ask, Answer]) -> Observations:
-    """Return a look as it is stored: device -> question -> answer."""
-    found: Observations = {}
-    for ask, answer in answers.items():
-        found.setdefault(ask.device, {})[ask.question] = answer.to_dict()
-    return found
 
 
 def seconds_to_poll(look: Observations) -> float:

@@ -41,7 +41,7 @@ def status(gateway: Gateway, as_json: bool) -> int:
         "flows": gateway.flows(),
         "announced": [] if state["withdrawn"] else gateway.facts["announced"],
         "graceful_shutdown": state["phase"] == "drained",
-        "new_flows_go_to": state.get("takers", {}) if state["phase"] != "active" else {},
+        "new_flows_go_to": state["takers"],
     }
     if as_json:
         say(json.dumps(found, indent=2))
@@ -83,7 +83,6 @@ def drain(gateway: Gateway, deadline_s: float | None, settle_s: float, force: bo
         say(f"{name}: draining, {max(0, state['deadline'] - now):.0f} s to the deadline")
         gateway.tell_gateways(True)
         takers = gateway.hand_over(True, standbys)
-        gateway.keep(takers=takers)
         for line in _takers(gateway, takers):
             say(f"  {line}")
         left = _wait_for_flows(gateway, state["deadline"])
@@ -124,15 +123,16 @@ def undrain(gateway: Gateway, settle_s: float) -> int:
     gateways on its two ways.
     """
     with gateway.alone():
-        if gateway.state()["phase"] != "active":
+        returns = gateway.state()["phase"] != "active"
+        if returns:
             gateway.keep(phase="returning", cut={})
-            gateway.graceful_shutdown(False)
+        gateway.graceful_shutdown(False)
+        if returns:
             say(f"{gateway.facts['name']}: routes return; {settle_s:.0f} s for all others to move")
             time.sleep(settle_s)
-        gateway.graceful_shutdown(False)
         gateway.hand_over(False)
         gateway.tell_gateways(False)
-        gateway.keep(phase="active", cut={}, takers={})
+        gateway.keep(phase="active", cut={})
     say(f"{gateway.facts['name']}: active")
     return 0
 

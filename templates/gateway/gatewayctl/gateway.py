@@ -74,7 +74,9 @@ class Gateway:
 
     def state(self) -> dict[str, Any]:
         """Return the state; an absent or torn file means active."""
-        found: dict[str, Any] = {"phase": "active", "withdrawn": False, "failures": 0, "successes": 0}
+        found: dict[str, Any] = {
+            "phase": "active", "withdrawn": False, "failures": 0, "successes": 0, "takers": {},
+        }  # fmt: skip
         with contextlib.suppress(OSError, ValueError):
             found.update(json.loads(self.file.read_text()))
         return found
@@ -211,6 +213,8 @@ class Gateway:
             if on:
                 lines.append(f"add element ip {table} drained {{ {tenant['zone']} }}")
         run(["nft", "-f", "-"], "\n".join(lines) + "\n")
+        if found != self.state()["takers"]:
+            self.keep(takers=found)
         return found
 
     @staticmethod
