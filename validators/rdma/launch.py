@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
 from validators.agents.agent import run_program
+from validators.rdma.asking import asking
 from validators.rdma.together import Waiting, start_together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from validators.agents.agent import Agent
     from validators.rdma.endpoints import Endpoint
@@ -65,24 +66,18 @@ def run_round(flows: Sequence[Flow], ask: Ask, places: Places, together: bool = 
     """
     meet = together and len(flows) > 1 and ask.scenario == "transfer"
     meetings = [f"/tmp/kvfabric-{uuid.uuid4().hex}" if meet else "" for _ in flows]  # noqa: S108 - own name
-    with ThreadPoolExecutor(max_workers=2 * len(flows)) as pool:
+    with asking(places, 2 * len(flows)) as pool:
         running = [
             _start(pool, number, flow, ask, places, meeting)
             for number, (flow, meeting) in enumerate(zip(flows, meetings, strict=True))
         ]
-        try:
-            if meet:
-                started = [
-                    Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
-                    for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)
-                ]
-                start_together(started, ask.deadline_s)
-            return [
-                Row(flow, drive.result(), serve.result()) for flow, (drive, serve) in zip(flows, running, strict=True)
+        if meet:
+            started = [
+                Waiting(meeting, places.agent(_driver(flow, ask).server), drive)
+                for flow, meeting, (drive, _) in zip(flows, meetings, running, strict=True)
             ]
-        except BaseException:
-            places.abandon()
-            raise
+            start_together(started, places, ask.deadline_s)
+        return [Row(flow, drive.result(), serve.result()) for flow, (drive, serve) in zip(flows, running, strict=True)]
 
 
 def _driver(flow: Flow, ask: Ask) -> Endpoint:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError
+from validators.rdma.asking import asking
 from validators.rdma.host.meeting import READY, START
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from validators.agents.agent import Agent
+    from validators.rdma.places import Places
 
 _LOOKS, _LOOK_S = 7, 0.3
 _LEAD_S = 0.5
@@ -30,7 +31,7 @@ class Waiting:
     row: Future[dict[str, Any]]
 
 
-def start_together(flows: Sequence[Waiting], deadline_s: float) -> None:
+def start_together(flows: Sequence[Waiting], places: Places, deadline_s: float) -> None:
     """Wait until every flow is ready or has ended, then write the moment for all that are ready.
 
     A host that cannot be asked leaves its flows to their own deadline, which ends them with a reason.
@@ -42,14 +43,14 @@ def start_together(flows: Sequence[Waiting], deadline_s: float) -> None:
         missing = [flow for flow in flows if flow.meeting not in ready and not flow.row.done()]
         if not missing:
             break
-        for line, took_s in _on_each_host(missing, _looking):
+        for line, took_s in _on_each_host(missing, places, _looking):
             ready |= {name.removesuffix(READY) for name in line.split()}
             longest_s = max(longest_s, took_s)
     alive = [flow for flow in flows if flow.meeting in ready]
     # what it takes to write on the slowest host, told by a command that does next to nothing
-    longest_s = max([took_s for _, took_s in _on_each_host(alive, lambda _names: "true")], default=0.0)
+    longest_s = max([took_s for _, took_s in _on_each_host(alive, places, lambda _names: "true")], default=0.0)
     start_at = time.time() + _LEAD_S + 2 * longest_s
-    _on_each_host(alive, lambda names: _writing(names, start_at))
+    _on_each_host(alive, places, lambda names: _writing(names, start_at))
 
 
 def _looking(names: Sequence[str]) -> str:
@@ -66,7 +67,7 @@ def _writing(names: Sequence[str], start_at: float) -> str:
     return "; ".join(lines)
 
 
-def _on_each_host(flows: Sequence[Waiting], command: Any) -> list[tuple[str, float]]:
+def _on_each_host(flows: Sequence[Waiting], places: Places, command: Any) -> list[tuple[str, float]]:
     """Run a command about its flows on each host, all at once; (what it said, seconds), empty where it failed."""
     hosts: dict[str, list[Waiting]] = {}
     for flow in flows:
@@ -83,5 +84,5 @@ def _on_each_host(flows: Sequence[Waiting], command: Any) -> list[tuple[str, flo
 
     if not hosts:
         return []
-    with ThreadPoolExecutor(len(hosts)) as pool:
+    with asking(places, len(hosts)) as pool:
         return list(pool.map(ask, hosts.values()))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from validators.counters import watch_table
 from validators.counters.readings import Readings
 from validators.counters.station import Station, command, parse
 from validators.devices.answers import UnreadableError
+from validators.rdma.asking import asking
 from validators.rdma.path import ports_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _TOGETHER = 8
 _TIMEOUT_S = 30.0
-_LOOK_AGAIN_S = 0.2
 
 
 def stations_of(plan: Plan, flows: Sequence[Flow], places: Places, backend: str) -> list[Station]:
@@ -130,14 +129,5 @@ def ask_all(
         failed = bool(commands) and done.code != 0
         return text, f"exit {done.code}: {done.stderr.decode(errors='replace').strip()[-200:]}" if failed else ""
 
-    with ThreadPoolExecutor(_TOGETHER) as pool:
-        asked = [pool.submit(ask, number) for number in range(len(stations))]
-        try:
-            return [one.result() for one in asked]
-        except BaseException:
-            # the pool would wait for hosts that nobody waits for any more, also for those about to be asked just now
-            pool.shutdown(wait=False, cancel_futures=True)
-            places.abandon()
-            while wait(asked, _LOOK_AGAIN_S).not_done:
-                places.abandon()
-            raise
+    with asking(places, _TOGETHER) as pool:
+        return list(pool.map(ask, range(len(stations))))

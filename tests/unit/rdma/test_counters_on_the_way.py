@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
 
 import pytest
 
@@ -11,6 +12,7 @@ from validators.agents.agent import Finished
 from validators.counters.readings import BYTES, DROPS, PAUSE, Key, Readings
 from validators.counters.rules import Expectation, expected_keys
 from validators.rdma import probe
+from validators.rdma.asking import asking
 from validators.rdma.endpoints import find
 from validators.rdma.judge import Limits
 from validators.rdma.launch import Row
@@ -128,6 +130,40 @@ def test_a_device_that_is_asked_just_when_all_end_ends_too(lab_plan, flow: Flow)
     with pytest.raises(KeyboardInterrupt):
         ask_all(stations_of(lab_plan, [flow], lab, "tcp"), lab)
     assert ended == [True]
+
+
+def _interrupted(places: Lab, *held: threading.Event) -> list[Future[bool]]:
+    """What an interrupt leaves that comes while threads are started: nobody has a program in hand yet."""
+    begun: list[Future[bool]] = []
+
+    def start() -> None:
+        with asking(places, 1) as pool:
+            begun.extend(pool.submit(one.wait, 2) for one in held)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    return begun
+
+
+def test_an_interrupt_while_threads_are_started_ends_what_they_run(lab_plan) -> None:
+    ended = threading.Event()
+
+    class Ending(Lab):
+        def abandon(self) -> None:
+            ended.set()
+
+    first, second = _interrupted(Ending(lab_plan), ended, ended)
+    assert first.result(), "it was ended, its deadline did not pass"
+    assert second.cancelled()
+
+
+def test_a_lab_that_has_gone_keeps_the_interrupt(lab_plan) -> None:
+    class Gone(Lab):
+        def abandon(self) -> None:
+            raise CouldNotRunError("lab has gone")
+
+    assert not _interrupted(Gone(lab_plan), threading.Event())[0].result()
 
 
 def _row(flow: Flow, **changes) -> Row:
