@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +21,9 @@ SHARE = "/lab"
 VM_CODE, NODE_CODE = "/mnt/code", "/opt/kvfabric"
 
 _NICE = -5
+# in which the kernel ends what was killed
+_GONE_S = 5.0
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +43,25 @@ class Machine:
     channel: socket.socket
 
     def kill(self) -> None:
-        """End the machine and everything in it, and wait until it has gone."""
+        """End the machine and everything in it, and wait until it has gone, with the processes that it had itself."""
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what loses its parent now comes to us
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        _wait_for_group(self.process.pid)
         self.channel.close()
+
+
+def _wait_for_group(group: int) -> None:
+    """Wait for what was killed with its leader: it ends in its own time, and a lab that is down has no process left."""
+    deadline = time.monotonic() + _GONE_S
+    with contextlib.suppress(OSError):  # nobody is in it any more, or its number is already somebody else's
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-group, os.WNOHANG)
+            os.killpg(group, 0)
+            time.sleep(0.01)
 
 
 class Engine(Protocol):
