@@ -7,6 +7,14 @@ import math
 from typing import Any, NoReturn
 
 
+def first_document(text: str, start: int = 0) -> tuple[Any, int]:
+    """Parse the JSON document that begins at `start`; returns it and where it ends. Raises ValueError as `loads`."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except RecursionError:
+        raise ValueError(_DEEP) from None
+
+
 def loads(text: str | bytes) -> Any:
     """Parse JSON. Raises ValueError for text that is none, a number that is not finite, and nesting without end."""
     whole = text.decode() if isinstance(text, bytes) else text
@@ -16,8 +24,7 @@ def loads(text: str | bytes) -> Any:
             json.dumps(data, ensure_ascii=False).encode()  # half of a pair is no text
         return data
     except RecursionError:
-        message = "is nested too deeply"
-        raise ValueError(message) from None
+        raise ValueError(_DEEP) from None
 
 
 def _refuse(name: str) -> NoReturn:
@@ -31,3 +38,7 @@ def _finite(text: str) -> float:
         message = f"{text} is larger than any number that can be kept"
         raise ValueError(message)
     return number
+
+
+_DEEP = "is nested too deeply"
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -246,6 +248,33 @@ def judged(check: Check, plan: Plan, inputs: Any, observations: Observations) ->
         return error.result(check.name, subject)
     except UnreadableError as error:
         return Result(check.name, subject, State.ERROR, f"an answer cannot be read: {error}")
+    except _OTHER_FORM as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raised = f"{type(error).__name__}: {error}, at {Path(last.filename).name}:{last.lineno}"
+        text = f"an answer cannot be read: {_answers_in(observations)} has another form than this check knows"
+        return Result(check.name, subject, State.ERROR, f"{text} ({raised})")
+
+
+# what reading data of another form than expected raises; judging is nothing else
+_OTHER_FORM = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+_FEW = 3
+
+
+def _answers_in(observations: object) -> str:
+    """Name the answers in observations, such as `leaf-01 links`."""
+    found: list[str] = []
+
+    def look(data: object, way: tuple[str, ...]) -> None:
+        inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+        for name, value in inner if len(way) < _FEW else ():
+            if isinstance(value, dict) and value.keys() & {"text", "error"}:
+                found.append(" ".join((*way, str(name))))
+            else:
+                look(value, (*way, str(name)))
+
+    look(observations, ())
+    more = f" and {len(found) - _FEW} more: one of them" if len(found) > _FEW else ""
+    return ", ".join(found[:_FEW]) + more if found else "what was observed"
 
 
 def depth(name: str) -> int:

@@ -90,17 +90,8 @@ class Journal:
     @classmethod
     def start(cls, folder: Path, info: RunInfo) -> Journal:
         """Begin a new journal in an empty run folder. Raises InputError when there already is one."""
-        path = folder / NAME
-        if path.exists():
-            problem = Problem(
-                "journal.exists",
-                folder.name,
-                "this folder already holds a run",
-                "use --resume, or another --out",
-                str(path),
-            )
-            raise InputError([problem])
-        lines = JsonLines(path)
+        require_no_run(folder)
+        lines = JsonLines(folder / NAME)
         lines.append({"event": "run", **info.to_dict()})
         return cls(lines, info, {})
 
@@ -149,6 +140,13 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
+
+
+def require_no_run(folder: Path) -> None:
+    """Raise InputError when a folder already holds a run."""
+    if (path := folder / NAME).exists():
+        text, fix = "this folder already holds a run", "use --resume, or another --name or --out"
+        raise InputError([Problem("journal.exists", folder.name, text, fix, str(path))])
 
 
 def read_journal(folder: Path) -> tuple[RunInfo, list[Record]]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fabric.problem import CouldNotRunError
+from fabric.problem import CouldNotRunError, InputError, Problem
 from validators.journal import NAME as JOURNAL
 from validators.journal import JsonLines, parse_lines
 
@@ -39,11 +39,8 @@ class UndoLog:
     def __init__(self, path: Path, devices: Devices) -> None:
         self._lines = JsonLines(path)
         self._devices = devices
-        entries = self._lines.read()
-        done = {entry["done"] for entry in entries if "done" in entry}
-        undos = [Undo(e["push"], e["device"], e["command"], e["text"]) for e in entries if "push" in e]
-        self._pending = [undo for undo in undos if undo.number not in done]
-        self._next = 1 + max((undo.number for undo in undos), default=0)
+        self._pending, last = _undone(self._lines.read(), path)
+        self._next = 1 + last
 
     @property
     def pending(self) -> tuple[Undo, ...]:
@@ -95,10 +92,33 @@ class UndoLog:
 
 
 def has_pending(path: Path) -> bool:
-    """Whether an undo file still holds deeds that were not taken back."""
+    """Whether an undo file still holds deeds that were not taken back. Raises InputError for a damaged one."""
     data = path.read_bytes() if path.exists() else b""
-    entries = parse_lines(data[: data.rfind(b"\n") + 1], path)
-    return {e["push"] for e in entries if "push" in e} > {e["done"] for e in entries if "done" in e}
+    return bool(_undone(parse_lines(data[: data.rfind(b"\n") + 1], path), path)[0])
+
+
+def _undone(entries: list[dict[str, Any]], path: Path) -> tuple[list[Undo], int]:
+    """Return the deeds that were not taken back, oldest first, and the last number given.
+
+    Raises InputError with every line that is no entry: which deeds were done is not to be guessed.
+    """
+    undos: dict[int, Undo] = {}
+    last, problems = 0, []
+    for line, entry in enumerate(entries, 1):
+        number = entry.get("push", entry.get("done"))
+        words = [entry.get(name) for name in ("device", "command", "text")]
+        if type(number) is not int or ("push" in entry and not all(isinstance(word, str) for word in words)):
+            text = "this line says neither what was done nor that it was taken back"
+            fix = "undo by hand what the run did, see the lines around it; then remove the file"
+            problems.append(Problem("undo.damaged", path.name, text, fix, str(path), line))
+        elif "push" in entry:
+            undos[number] = Undo(number, entry["device"], entry["command"], entry["text"])
+            last = max(last, number)
+        else:
+            undos.pop(number, None)
+    if problems:
+        raise InputError(problems)
+    return list(undos.values()), last
 
 
 def replay(runs: Path, devices: Devices) -> list[str]:
@@ -124,6 +144,6 @@ def replay(runs: Path, devices: Devices) -> list[str]:
 def _engine(folder: Path) -> str:
     """The engine of the run in a folder, empty when nobody knows: what was done in one lab is not undone in another."""
     path = folder / JOURNAL
-    first = path.open().readline() if path.is_file() else ""
-    entries = parse_lines(first.encode(), path) if first.endswith("\n") else []
+    first = path.read_bytes().partition(b"\n") if path.is_file() else (b"", b"", b"")
+    entries = parse_lines(first[0], path) if first[1] else []
     return str(entries[0].get("engine", "")) if entries else ""

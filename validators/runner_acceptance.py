@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import filter as filter_names
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
@@ -16,8 +18,9 @@ from validators.catalog import Case, Selection, digest, generate, lacking
 from validators.catalog_file import read_catalog
 from validators.check_registry import all_checks
 from validators.devices.answers import Ask
-from validators.devices.stored import SNAPSHOT, Recorder, StoredDevices
-from validators.journal import Journal
+from validators.devices.stored import SNAPSHOT, Recorder, StoredDevices, replaced_answers
+from validators.journal import NAME as JOURNAL
+from validators.journal import Journal, require_no_run
 from validators.journal_records import RunInfo
 from validators.journal_undo import UndoLog, replay
 from validators.report.redact import Redactor
@@ -147,7 +150,7 @@ def _open_lab(wanted: Acceptance) -> Devices:
 def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Run, Path, dict[str, Path]]:
     """Run an acceptance; returns the run, its folder and the report files. Reports are written on Ctrl-C too."""
     cases = cases_of(wanted)
-    folder = run_folder(wanted)
+    named = _known_folder(wanted)
 
     def say(text: str) -> None:
         for processor in processors:
@@ -159,6 +162,9 @@ def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Ru
             # a lab that was started just now has seen no earlier run
             for text in [] if wanted.engine else replay(wanted.out, devices):
                 say(f"put back what an earlier run left: {text}")
+        # only now: where nobody can be asked, nothing is made
+        folder = named or _new_folder(wanted.out)
+        if wanted.stored is None:
             devices = Recorder(devices, folder / "raw", redactor)
         return _run(wanted, cases, folder, devices, redactor, processors)
     finally:
@@ -212,18 +218,29 @@ def _options(wanted: Acceptance) -> dict[str, Any]:
     return chosen | wanted.selection.to_dict() | ({"judged from": wanted.stored.name} if wanted.stored else {})
 
 
-def run_folder(wanted: Acceptance) -> Path:
-    """Return the folder of this run: the named one, the newest unfinished one with --resume, or a new one by time."""
+def _known_folder(wanted: Acceptance) -> Path | None:
+    """Return the folder of this run when it is named or resumed (the last one written to); None for a new one."""
     if wanted.name:
+        if not wanted.resume:
+            require_no_run(wanted.out / wanted.name)
         return wanted.out / wanted.name
-    if wanted.resume:
-        known = sorted(path.parent for path in wanted.out.glob("*/journal.jsonl"))
-        if not known:
-            raise InputError(
-                [Problem("accept.resume", str(wanted.out), "there is no run to resume", "leave --resume out")]
-            )
-        return known[-1]
-    return wanted.out / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    if not wanted.resume:
+        return None
+    known = sorted(wanted.out.glob(f"*/{JOURNAL}"), key=lambda path: path.stat().st_mtime_ns)
+    if not known:
+        raise InputError([Problem("accept.resume", str(wanted.out), "there is no run to resume", "leave --resume out")])
+    return known[-1].parent
+
+
+def _new_folder(out: Path) -> Path:
+    """Make a folder named by the time, and by a number where another run of this second has that name."""
+    out.mkdir(parents=True, exist_ok=True)
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    for name in chain([moment], (f"{moment}-{number}" for number in count(2))):
+        with suppress(FileExistsError):
+            (out / name).mkdir()
+            return out / name
+    raise AssertionError("a name is always found")
 
 
 def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[str, int]:
@@ -237,17 +254,16 @@ def take_snapshot(wanted: Acceptance, folder: Path, samples: int = 3) -> dict[st
         asks.update(dict.fromkeys(case.check().asks(wanted.plan, case.inputs)))
         if case.check.name == "cabling":
             lldp.update((Ask(device, "lldp"), None) for device in case.devices)
-    recorder = Recorder(devices, folder, redactor)
     try:
-        answers = recorder.gather(asks)
-        for number in range(samples if lldp else 0):
-            answers |= recorder.gather(lldp, number)
+        with replaced_answers(folder) as new:
+            recorder = Recorder(devices, new, redactor)
+            answers = recorder.gather(asks)
+            for number in range(samples if lldp else 0):
+                answers |= recorder.gather(lldp, number)
+            good = sum(answer.ok for answer in answers.values())
+            counts = {"answered": good, "without answer": len(answers) - good}
+            facts = {"site": wanted.plan.site, "plan": wanted.plan.digest, "engine": devices.name, "taken": now()}
+            write_json(new / SNAPSHOT, facts | counts)
     finally:
         devices.close()
-    counts = {
-        "answered": sum(a.ok for a in answers.values()),
-        "without answer": sum(not a.ok for a in answers.values()),
-    }
-    facts = {"site": wanted.plan.site, "plan": wanted.plan.digest, "engine": devices.name, "taken": now(), **counts}
-    write_json(folder / SNAPSHOT, facts)
     return counts

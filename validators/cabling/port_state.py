@@ -5,11 +5,11 @@ Speeds are line rates in Gb/s, 0 when the device does not say.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from fabric.strict_json import loads
 from validators.devices.answers import UnreadableError
 
 
@@ -28,7 +28,7 @@ class PortState:
 def parse_links(text: str) -> dict[str, PortState]:
     """Read `ip -j link show`. Raises UnreadableError."""
     try:
-        items = json.loads(text)
+        items = loads(text)
     except ValueError as error:
         message = f"`ip -j link` did not print JSON ({error})"
         raise UnreadableError(message) from None

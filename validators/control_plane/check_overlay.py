@@ -32,7 +32,7 @@ class EvpnVnis(Check):
 
     Pass: each VRF of the plan has its VNI, in state Up.
     Fail: a VNI is missing, down, tied to another VRF, or not in the plan.
-    Error: FRR gives no list of VNIs.
+    Error: FRR gives no list of VNIs, or does not say in which state one is.
     Skipped: never.
     Example:
         evpn-vnis:
@@ -66,7 +66,9 @@ class EvpnVnis(Check):
                 verdict = (State.FAIL, f"VNI {tenant.vni} of {tenant.vrf} is not there", place)
             elif vrf != tenant.vrf:
                 verdict = (State.FAIL, f"VNI {tenant.vni} is tied to {vrf}, the plan says {tenant.vrf}", place)
-            elif entry.get("state", "Up") != "Up":
+            elif "state" not in entry:
+                verdict = (State.ERROR, f"whether VNI {tenant.vni} of {tenant.vrf} is up is not said", place)
+            elif entry["state"] != "Up":
                 verdict = (State.FAIL, f"VNI {tenant.vni} of {tenant.vrf} is {entry['state']}", place)
             else:
                 verdict = (State.PASS, f"VNI {tenant.vni} up in {tenant.vrf}", "")

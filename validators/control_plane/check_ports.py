@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from fabric.plan import FABRIC_LINK, SERVER_LINK
+from fabric.strict_json import loads
 from validators.cabling.checks import whole
 from validators.cabling.port_state import PortState, parse_links
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
@@ -180,7 +180,7 @@ def _addressed(link: Link, device: str) -> bool:
 def parse_addresses(text: str) -> dict[str, list[str]]:
     """Return interface -> IPv4 addresses with length, from `ip -j address`. Raises UnreadableError."""
     try:
-        items = json.loads(text)
+        items = loads(text)
     except ValueError as error:
         message = f"`ip -j address` did not print JSON ({error})"
         raise UnreadableError(message) from None

@@ -5,10 +5,10 @@ Names: the kernel's mlx5 counter documentation, and the mlx5, bnxt_re and rxe dr
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
+from fabric.strict_json import loads
 from validators.counters.readings import (
     BYTES,
     CNPS,
@@ -96,9 +96,9 @@ def rdma(port: str, driver: str, counters: dict[str, int]) -> dict[Key, int]:
 def rdma_statistic(port: str, driver: str, text: str) -> dict[Key, int]:
     """Parse `rdma -j statistic show link DEVICE/1` for the netdev `port`. Raises UnreadableError."""
     try:
-        rows: Any = json.loads(text)
+        rows: Any = loads(text)
         names = {name: value for name, value in rows[0].items() if isinstance(value, int)}
-    except (json.JSONDecodeError, IndexError, AttributeError, KeyError) as error:
+    except (ValueError, IndexError, AttributeError, KeyError) as error:
         raise UnreadableError(f"rdma statistic of {port}: {error} in {text[:80]!r}") from error
     return rdma(port, driver, names)
 
@@ -122,7 +122,7 @@ def links(text: str) -> dict[Key, int]:
     """
     found: dict[Key, int] = {}
     try:
-        for link in json.loads(text):
+        for link in loads(text):
             name, stats = link["ifname"], link["stats64"]
             rx, tx = stats["rx"], stats["tx"]
             found[Key(name, DROPS, "rx")] = rx["over_errors"] + rx.get("missed_errors", 0) + rx.get("fifo_errors", 0)
@@ -130,7 +130,7 @@ def links(text: str) -> dict[Key, int]:
             found[Key(name, ERRORS, "rx")], found[Key(name, ERRORS, "tx")] = rx["errors"], tx["errors"]
             for way, one in (("rx", rx), ("tx", tx)):
                 found[Key(name, BYTES, way)], found[Key(name, PACKETS, way)] = one["bytes"], one["packets"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"ip -s link: {error} in {text[:80]!r}") from error
     return found
 
@@ -139,11 +139,11 @@ def qdiscs(text: str) -> dict[Key, int]:
     """Parse `tc -j -s qdisc show`: what each port's queues dropped, all queues of a port together."""
     found: dict[Key, int] = {}
     try:
-        for queue in json.loads(text):
+        for queue in loads(text):
             key = Key(queue["dev"], QUEUE_DROPS, "tx")
             # a child's drops are in its root too
             if queue.get("root") or key not in found:
                 found[key] = int(queue["drops"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UnreadableError(f"tc -s qdisc: {error} in {text[:80]!r}") from error
     return found

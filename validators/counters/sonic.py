@@ -6,11 +6,11 @@ JSON forms are taken where a command has them; `show pfc counters` and pfcwd hav
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from fabric.strict_json import loads
 from validators.counters.readings import (
     BYTES,
     DROPS,
@@ -159,8 +159,8 @@ def _hash(port: str, body: str) -> dict[str, str]:
 
 def _queues(text: str, names: dict[str, str]) -> dict[Key, int]:
     try:
-        data: Any = json.loads(text)
-    except json.JSONDecodeError as error:
+        data: Any = loads(text)
+    except ValueError as error:
         raise UnreadableError(f"not JSON: {error}") from error
     if not isinstance(data, dict):
         raise UnreadableError("not an object of ports")

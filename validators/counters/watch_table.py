@@ -7,9 +7,9 @@ bit is set in its vector; XOFF and XON are told apart by the pause time.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from fabric.strict_json import loads
 from validators.counters.readings import BYTES, PACKETS, PAUSE, Key
 from validators.devices.answers import UnreadableError
 
@@ -59,7 +59,7 @@ def read() -> str:
 def parse(text: str) -> dict[Key, int]:
     """Parse what `read` prints. Raises UnreadableError when the table is not there or is not ours."""
     try:
-        objects: Any = json.loads(text)["nftables"]
+        objects: Any = loads(text)["nftables"]
         counters = [one["counter"] for one in objects if "counter" in one]
         found: dict[Key, int] = {}
         for one in counters:
@@ -69,7 +69,7 @@ def parse(text: str) -> dict[Key, int]:
                 found[Key(port, BYTES, way, int(priority))] = int(one["bytes"])
             else:
                 found[Key(port, PAUSE if kind == "xoff" else RESUME, way, int(priority))] = int(one["packets"])
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise UnreadableError(f"nft counters: {type(error).__name__} {error} in {text[:80]!r}") from error
     if not found:
         raise UnreadableError(f"nft counters: table {TABLE} counts nothing")

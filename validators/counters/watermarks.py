@@ -6,11 +6,11 @@ that newer ones print with `--json` is read too. A cell that is N/A was never fi
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from fabric.strict_json import loads
 from validators.devices.answers import UnreadableError
 
 NOT_COUNTED = "N/A"
@@ -111,11 +111,11 @@ def _from_text(text: str, first: str) -> list[list[list[str]]]:
 
 def _from_json(text: str, first: str) -> list[list[list[str]]]:
     try:
-        rows: Any = json.loads(text)
+        rows: Any = loads(text)
         if first == "Pool":
             return [[["Pool", "Bytes"], *([name, str(value)] for row in rows for name, value in row.items())]]
         return [[[*row], [str(cell) for cell in row.values()]] for row in rows]
-    except (json.JSONDecodeError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError) as error:
         raise UnreadableError(f"watermarks as JSON: {error} in {text.strip()[:80]!r}") from None
 
 

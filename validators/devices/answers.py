@@ -6,9 +6,10 @@ answer that did not come is data, not an exception: one silent device never stop
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from fabric.strict_json import first_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,11 +28,15 @@ class Ask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a device said. `error` is empty when the command ran and ended well; `seconds` is how long it took."""
+    """What a device said. `error` is empty when the command ran and ended well; `seconds` is how long it took.
+
+    `again` marks a stored answer that was given for an earlier sample already: it is no second look.
+    """
 
     text: str = ""
     error: str = ""
     seconds: float = 0.0
+    again: bool = False
 
     @property
     def ok(self) -> bool:
@@ -50,12 +55,13 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as it is stored in observations."""
-        return {"text": self.text} if self.ok else {"text": self.text, "error": self.error}
+        said: dict[str, Any] = {"text": self.text} if self.ok else {"text": self.text, "error": self.error}
+        return said | ({"again": True} if self.again else {})
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Answer:
         """Read what `to_dict` wrote."""
-        return Answer(str(data.get("text", "")), str(data.get("error", "")))
+        return Answer(str(data.get("text", "")), str(data.get("error", "")), again=data.get("again") is True)
 
 
 class Devices(Protocol):
@@ -108,7 +114,7 @@ def document(text: str, what: str, opening: str = "{[") -> Any:
         message = f"{what} did not print JSON: {text.strip()[:80]!r}"
         raise UnreadableError(message)
     try:
-        return json.JSONDecoder().raw_decode(text, min(starts))[0]
+        return first_document(text, min(starts))[0]
     except ValueError as error:
         message = f"{what} printed JSON that is cut off or broken ({error})"
         raise UnreadableError(message) from None

@@ -5,8 +5,7 @@ Answers in JSON end where the next one begins; the one that is text (the running
 
 from __future__ import annotations
 
-import json
-
+from fabric.strict_json import first_document
 from validators.devices.answers import Answer
 from validators.devices.dialects import LAST, TOGETHER
 
@@ -26,14 +25,14 @@ def split(questions: list[str], answer: Answer) -> dict[str, Answer]:
 
     A daemon that does not run says so in words, in the place of JSON.
     """
-    decoder, at = json.JSONDecoder(), 0
+    at = 0
     found: dict[str, Answer] = {}
     for question in _in_order(questions):
         start = at + len(answer.text[at:]) - len(answer.text[at:].lstrip())
         end = len(answer.text)
         if question in TOGETHER:
             try:
-                _, end = decoder.raw_decode(answer.text, start)
+                _, end = first_document(answer.text, start)
             except ValueError:
                 return {}
         if start >= end:

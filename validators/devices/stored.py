@@ -1,13 +1,19 @@
 """Answers as files: a folder per device, a text file per question. A run or a snapshot writes it, and so can people.
 
-`<device>/<question>.txt` is the first sample, `<question>.2.txt` the second; `<question>.error.txt` says why there is
-no answer. A snapshot or a run's folder has this tree under `raw/devices` or `devices`, or is the tree itself.
+`<device>/<question>.txt` is the first sample, `<question>.2.txt` the second; `<question>.error.txt` and
+`<question>.2.error.txt` say why there is no answer. A snapshot or a run's folder has this tree under `raw/devices` or
+`devices`, or is the tree itself.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
@@ -17,8 +23,7 @@ from validators.devices.answers import Answer, Ask
 from validators.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from validators.devices.answers import Devices
     from validators.report.redact import Redactor
@@ -53,21 +58,26 @@ class StoredDevices:
         self.physical = bool(facts.get("physical", True))
         said = facts.get("unproven", [])
         self.unproven: Sequence[str] = [str(name) for name in said] if isinstance(said, list) else []
-        samples = [int(m[1]) for path in self.root.glob("*/*.txt") if (m := re.search(r"\.(\d+)\.txt$", path.name))]
+        samples = [int(m[1]) for path in self.root.glob("*/*.txt") if (m := _SAMPLE.search(path.name))]
         self.rounds: int | None = max(samples, default=1)
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
-        """Read the files; a sample that was not taken is the first one."""
+        """Read the files; a sample that was not taken is the first one, said again."""
         return {ask: self._read(ask, sample) for ask in asks}
 
     def _read(self, ask: Ask, sample: int) -> Answer:
-        folder = self.root / ask.device
-        names = [f"{ask.question}.{sample + 1}.txt"] if sample else []
-        for name in (*names, f"{ask.question}.txt", f"{ask.question}.json"):
-            if (folder / name).is_file():
-                return Answer((folder / name).read_text(encoding="utf-8", errors="replace"))
-        error = folder / f"{ask.question}.error.txt"
-        return Answer(error=error.read_text().strip() if error.is_file() else "not in the stored answers")
+        if sample and (found := self._sample(ask, sample)):
+            return found
+        return replace(self._sample(ask, 0) or Answer(error="not in the stored answers"), again=bool(sample))
+
+    def _sample(self, ask: Ask, sample: int) -> Answer | None:
+        answer, error = _file_names(ask.question, sample)
+        for name in (answer, f"{ask.question}.json", error):
+            path = self.root / ask.device / name
+            if path.is_file() and (name.endswith(".txt") or not sample):
+                text = path.read_text(encoding="utf-8", errors="replace")
+                return Answer(error=text.strip() or "the device gave no reason") if name == error else Answer(text)
+        return None
 
     def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
         """Say that nothing can be run."""
@@ -85,21 +95,28 @@ class Recorder:
         self.inner, self.root, self.redactor = inner, folder / DEVICES, redactor
         self.name, self.physical, self.rounds = inner.name, inner.physical, inner.rounds
         self.unproven = inner.unproven
-        folder.mkdir(parents=True, exist_ok=True)
-        facts = {"engine": inner.name, "physical": inner.physical, "unproven": list(inner.unproven)}
-        replace_file(folder / ENGINE, json.dumps(facts))
+        self._noted = False
+
+    def _note_engine(self) -> None:
+        """Write whom the answers are of, before the first: a folder that is refused meanwhile stays as it is."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        facts = {"engine": self.name, "physical": self.physical, "unproven": list(self.unproven)}
+        replace_file(self.root.parent / ENGINE, json.dumps(facts))
+        self._noted = True
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask, write, return."""
         answers = self.inner.gather(asks, sample)
+        if not self._noted:
+            self._note_engine()
         for ask, answer in answers.items():
             folder = self.root / ask.device
             folder.mkdir(parents=True, exist_ok=True)
-            number = f".{sample + 1}" if sample else ""
-            replace_file(
-                folder / f"{ask.question}{number if answer.ok else '.error'}.txt",
-                self.redactor.text(answer.text if answer.ok else answer.error),
-            )
+            good, bad = _file_names(ask.question, sample)
+            name, old = (good, bad) if answer.ok else (bad, good)
+            replace_file(folder / name, self.redactor.text(answer.text if answer.ok else answer.error))
+            # what was said before is not said any more
+            (folder / old).unlink(missing_ok=True)
         return answers
 
     def run(self, device: str, command: str, timeout_s: float = 30.0) -> Answer:
@@ -109,6 +126,40 @@ class Recorder:
     def close(self) -> None:
         """Pass on."""
         self.inner.close()
+
+
+@contextmanager
+def replaced_answers(folder: Path) -> Iterator[Path]:
+    """Give a folder to write answers to, and put them in the place of those in `folder` when all went well.
+
+    Raises InputError for the folder of a run, whose answers are its own.
+    """
+    if (folder / JOURNAL).exists():
+        text = "is the folder of a run, which keeps the answers that it judged"
+        raise InputError([Problem("snapshot.run", str(folder), text, "name another folder", str(folder))])
+    there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(dir=folder, prefix=".snapshot-"))
+    try:
+        yield new
+        # from here to the end a reader finds no snapshot, never half of two
+        (folder / SNAPSHOT).unlink(missing_ok=True)
+        shutil.rmtree(folder / DEVICES, ignore_errors=True)
+        for name in (DEVICES, ENGINE, SNAPSHOT):
+            (new / name).replace(folder / name)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        if not there and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+_SAMPLE = re.compile(r"\.(\d+)(\.error)?\.txt$")
+
+
+def _file_names(question: str, sample: int) -> tuple[str, str]:
+    """Return the names of the file of an answer and of the reason why there is none, of a sample from 0."""
+    name = f"{question}.{sample + 1}" if sample else question
+    return f"{name}.txt", f"{name}.error.txt"
 
 
 def _site_of(folder: Path) -> str:

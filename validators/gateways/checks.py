@@ -7,6 +7,7 @@ from abc import abstractmethod
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
+from fabric.strict_json import loads
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.devices.answers import Ask, UnreadableError
@@ -15,7 +16,7 @@ from validators.gateways.nft_json import NatTable, parse
 from validators.results import Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fabric.plan import Exposure, Plan
 
@@ -39,9 +40,9 @@ def facts_of(plan: Plan, gateway: str) -> dict[str, Any]:
 class GatewayServing(_GatewayCheck):
     """Every gateway takes traffic: its checks are well, its sessions up, and it is neither drained nor withdrawn.
 
-    Pass: `gatewayctl status` finds everything well and the gateway active.
+    Pass: `gatewayctl status` finds everything well and the gateway active, and says so of every session of the plan.
     Fail: it is draining, drained, withdrawn or refusing new flows, a session is down, or a check of its own fails.
-    Error: gatewayctl cannot run.
+    Error: gatewayctl cannot run, or says nothing of a session or of a check of its own.
     Skipped: never.
     Example:
         gateway-serving:
@@ -55,15 +56,15 @@ class GatewayServing(_GatewayCheck):
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare point by point."""
-        del plan
         device = inputs.device
         try:
-            status = json.loads(answer_of(observations, device, "gateway"))
+            status = loads(answer_of(observations, device, "gateway"))
             checks, sessions, phase = status["checks"], status["sessions"], status["phase"]
             refusing, withdrawn = status["refusing"], status["withdrawn"]
         except (ValueError, KeyError, TypeError):
             message = f"{device}: `gatewayctl status --json` did not print a status"
             raise UnreadableError(message) from None
+        _require_all_said(checks, _SELF_CHECKS, str)
         wrong = [(f"check {name}", text, f"{device} {name}") for name, text in checks.items() if text != "ok"]
         wrong += [(f"session {name}", "is down", f"{device} session {name}") for name, up in sessions.items() if not up]
         wrong += [("phase", f"is {phase}", f"{device}: `gatewayctl undrain`")] if phase != "active" else []
@@ -71,12 +72,28 @@ class GatewayServing(_GatewayCheck):
         if refusing and phase == "active":
             wrong.append(("new flows", "are refused although it is active", f"{device} nft set drained"))
         if not wrong:
+            _require_all_said(sessions, _session_names(facts_of(plan, device)), bool)
             return Result(self.name, device, State.PASS, f"active, {len(sessions)} sessions up")
         parts = [
             Result(self.name, f"{device} {what}", State.FAIL, text, place, labels={"device": device})
             for what, text, place in wrong
         ]
         return whole(self.name, device, parts, "")
+
+
+# what gatewayctl asks itself
+_SELF_CHECKS = ("fabric", "edge", "nftables", "conntrack")
+
+
+def _session_names(facts: dict[str, Any]) -> list[str]:
+    return [f"{one['device']} ({one['address']})" for one in facts["fabric_sessions"] + facts["edge_sessions"]]
+
+
+def _require_all_said(said: dict[str, Any], names: Iterable[str], kind: type) -> None:
+    """Raise UnreadableError for names of which nothing is said: that is not the same as that all is well."""
+    if silent := [name for name in names if not isinstance(said.get(name), kind)]:
+        message = f"`gatewayctl status --json` says nothing of {', '.join(silent)}"
+        raise UnreadableError(message)
 
 
 class _NatCheck(_GatewayCheck, abstract=True):

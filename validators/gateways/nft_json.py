@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
+from fabric.strict_json import loads
 from validators.devices.answers import UnreadableError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class NatTable:
 def parse(text: str) -> NatTable:
     """Read `nft -j list table`. Raises UnreadableError."""
     try:
-        items = json.loads(text)["nftables"]
+        items = loads(text)["nftables"]
     except (ValueError, KeyError, TypeError):
         message = f"`nft -j list table` printed no ruleset: {text.strip()[:60]!r}"
         raise UnreadableError(message) from None
@@ -68,7 +69,8 @@ def _forwards(elements: Any) -> Iterator[Forward]:
 
 def _rule(rule: dict[str, Any], found: NatTable) -> None:
     expressions = rule.get("expr", [])
-    matches = [e["match"] for e in expressions if "match" in e]
+    # one with `!=` chooses everything but what it names
+    matches = [e["match"] for e in expressions if "match" in e and e["match"]["op"] == "=="]
     if rule["chain"] == "post_nat":
         mark = next((m["right"] for m in matches if m["left"] == {"meta": {"key": "mark"}}), None)
         for one in expressions:

@@ -108,7 +108,7 @@ class ReceivePower(Check):
 
     Pass: each lane of each cabled port that reports light is within the limits.
     Fail: a lane is dark, too weak or too strong.
-    Error: an optical port reports no light level.
+    Error: an optical port reports no light level, or not of every lane.
     Skipped: where ports are virtual; copper ports are not counted.
     Example:
         receive-power:
@@ -136,18 +136,25 @@ class ReceivePower(Check):
         for port in _used(plan, inputs.device):
             if plan.links[port.link].medium in {"dac", "copper", "acc", "aec"}:
                 continue
-            lanes = seen.get(port.interface, [])
-            bad = [
-                f"lane {n}: {p:g} dBm" for n, p in enumerate(lanes, 1) if not inputs.least_dbm <= p <= inputs.most_dbm
-            ]
-            if not lanes:
-                state, text = State.ERROR, "the transceiver reports no light level"
-            elif bad:
-                state, text = State.FAIL, f"{', '.join(bad)}; allowed {inputs.least_dbm:g} to {inputs.most_dbm:g} dBm"
-            else:
-                state, text = State.PASS, f"{min(lanes):g} to {max(lanes):g} dBm"
-            parts.append(_part(self.name, inputs.device, port, state, text))
+            parts.append(_part(self.name, inputs.device, port, *_light_verdict(seen.get(port.interface, []), inputs)))
         return whole(self.name, inputs.device, parts, "ports receive enough light")
+
+
+def _light_verdict(lanes: list[float | None], limits: LightInputs) -> tuple[State, str]:
+    levels = [level for level in lanes if level is not None]
+    if not levels:
+        return State.ERROR, "the transceiver reports no light level"
+    allowed = f"allowed {limits.least_dbm:g} to {limits.most_dbm:g} dBm"
+    bad = [
+        f"lane {n}: {level:g} dBm"
+        for n, level in enumerate(lanes, 1)
+        if level is not None and not limits.least_dbm <= level <= limits.most_dbm
+    ]
+    if bad:
+        return State.FAIL, f"{', '.join(bad)}; {allowed}"
+    if silent := [str(n) for n, level in enumerate(lanes, 1) if level is None]:
+        return State.ERROR, f"the transceiver reports no light level of lane {', '.join(silent)}"
+    return State.PASS, f"{min(levels):g} to {max(levels):g} dBm"
 
 
 class OpticsAlerts(Check):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -38,18 +39,23 @@ def parse_fec(text: str) -> dict[str, FecState]:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text.replace(",", ""))
+        number = float(text.replace(",", ""))
     except ValueError:
         return None
+    # less than nothing, or what is no number, would be below any limit
+    return number if 0 <= number < math.inf else None
 
 
-def parse_light(text: str) -> dict[str, list[float]]:
+_LEVEL = r"-?\d+(?:\.\d+)?|-inf"
+
+
+def parse_light(text: str) -> dict[str, list[float | None]]:
     """Return interface -> receive power of each lane in dBm, from SONiC's two forms or `ethtool -m`.
 
     SONiC prints `RX1Power: -1.2dBm`, its sonic-cli `Rx1Power: -1.2 dBm`, ethtool `... power (Channel 1) : 0.7 mW /
-    -1.5 dBm`; dark is `-inf`.
+    -1.5 dBm`; dark is `-inf`. A lane of which no number is said (`N/A`) is None.
     """
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[float | None]] = {}
     port = ""
     for line in text.splitlines():
         head = re.match(r"(?:# )?([A-Za-z][\w./-]*):? ?(?:SFP EEPROM detected)?$", line)
@@ -57,12 +63,10 @@ def parse_light(text: str) -> dict[str, list[float]]:
             port = head[1]
             found.setdefault(port, [])
             continue
-        power = re.search(r"(?i)\bRX\d+Power: *(-?[\d.]+|-inf) *dBm", line)
-        power = power or re.search(
-            r"(?i)rcvr signal avg.*?(-?[\d.]+|-inf) *dBm|receiver signal.*?/ *(-?[\d.]+|-inf) *dBm", line
-        )
-        if power and port:
-            found[port].append(float(power[1] or power[2]))
+        lane = re.search(r"(?i)\bRX\d+Power: *(.*)|rcvr signal avg[^:]*: *(.*)|receiver signal[^:]*: *(.*)", line)
+        if lane and port:
+            level = re.search(rf"(?:^|/ *)({_LEVEL}) *dBm", next((text for text in lane.groups() if text), ""))
+            found[port].append(float(level[1]) if level else None)
     return found
 
 

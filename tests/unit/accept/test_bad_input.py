@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fabric.build import load_plan
 from fabric.cli.main import main
+from fabric.problem import InputError
+from tests.unit.accept.simulated import SimulatedSite
+from validators import runner_acceptance
+from validators.catalog import Selection
+from validators.devices.answers import Answer, Ask
+from validators.devices.stored import Recorder, StoredDevices
 from validators.journal import JsonLines
 from validators.journal_records import Record, RunInfo
+from validators.journal_undo import has_pending, replay
+from validators.report.redact import Redactor
 from validators.results import Result, State
+from validators.runner_acceptance import Acceptance, accept, take_snapshot
 
 pytestmark = pytest.mark.unit
 
@@ -255,3 +266,79 @@ def test_checks_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, json.loads(out)) == (0, listed["bgp-sessions"])
     code, _, err = _run(capsys, "catalog", "lab", "--format", "json")
     assert (code, "a catalog is YAML" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"push": 1}', '{"push": "1", "device": "a", "command": "b", "text": "c"}', '{"done": []}', "{}"]
+)
+def test_a_damaged_list_of_deeds_is_refused_and_nobody_is_asked(tmp_path: Path, line: str) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "undo.jsonl").write_text('{"push":7,"device":"d","command":"c","text":"t"}\n' + line + "\n")
+    with pytest.raises(InputError, match=r"undo.jsonl:2: error: .* taken back"):
+        replay(tmp_path, SimulatedSite(load_plan("lab")))
+
+
+def test_deeds_stay_pending_whatever_else_is_said_to_be_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "undo.jsonl"
+    path.write_text('{"push":7,"device":"d","command":"c","text":"t"}\n{"done":3}\n')
+    assert has_pending(path)
+
+
+def test_a_run_that_is_there_keeps_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load_plan("lab")
+    site = SimulatedSite(plan)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor([])))
+    wanted = Acceptance(plan, tmp_path, name="r", selection=Selection(checks=("device-answers",)))
+    accept(wanted)
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    site.physical, site.name = True, "another"
+    for again in (wanted, replace(wanted, resume=True)):
+        with pytest.raises(InputError):
+            accept(again)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
+
+
+def test_runs_of_one_second_have_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = load_plan("lab")
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (SimulatedSite(plan), Redactor([])))
+    wanted = Acceptance(plan, tmp_path, selection=Selection(checks=("device-answers",)))
+    folders = [accept(wanted)[1] for _ in range(3)]
+    assert len(set(folders)) == 3
+    # the last one is the one that was written to last, whatever it is called
+    accept(replace(wanted, name="0-first"))
+    assert accept(replace(wanted, resume=True))[1].name == "0-first"
+
+
+def test_answers_of_an_earlier_snapshot_do_not_stand_in_for_those_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = load_plan("lab")
+    site = SimulatedSite(plan)
+    monkeypatch.setattr(runner_acceptance, "open_devices", lambda *_: (site, Redactor([])))
+    take_snapshot(Acceptance(plan, tmp_path), tmp_path / "s")
+    assert StoredDevices(tmp_path / "s").gather([Ask("leaf-01", "bgp")])[Ask("leaf-01", "bgp")].ok
+    site.broken[("leaf-01", "bgp")] = lambda _: Answer(error="bgpd does not run")
+    take_snapshot(Acceptance(plan, tmp_path), tmp_path / "s", samples=1)
+    assert StoredDevices(tmp_path / "s").gather([Ask("leaf-01", "bgp")])[Ask("leaf-01", "bgp")].error
+    assert StoredDevices(tmp_path / "s").rounds == 1
+    site.broken[("leaf-01", "version")] = lambda _: 1 / 0
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ZeroDivisionError):
+        take_snapshot(Acceptance(plan, tmp_path), tmp_path / "s")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == kept
+
+
+def test_a_sample_without_an_answer_is_not_the_sample_before(tmp_path: Path) -> None:
+    site = SimulatedSite(load_plan("lab"))
+    ask = Ask("leaf-01", "carrier")
+    site.broken[ask] = lambda data, *, sample: Answer(error="dead") if sample else data
+    recorder = Recorder(site, tmp_path, Redactor([]))
+    for sample in range(2):
+        recorder.gather([ask], sample)
+    stored = StoredDevices(tmp_path)
+    assert [stored.gather([ask], sample)[ask].error for sample in range(2)] == ["", "dead"]
+    assert stored.gather([ask], 5)[ask].again
+    (tmp_path / "devices" / "leaf-01" / "lldp.error.txt").write_bytes(b"\xff\n")
+    assert not stored.gather([Ask("leaf-01", "lldp")])[Ask("leaf-01", "lldp")].ok
+    (tmp_path / "devices" / "leaf-01" / "lldp.error.txt").write_text("")
+    assert not stored.gather([Ask("leaf-01", "lldp")])[Ask("leaf-01", "lldp")].ok

@@ -55,6 +55,18 @@ def test_light(power, state):
     )
 
 
+@pytest.mark.parametrize("number", ["nan", "-1", "inf", "-inf", "1e999"])
+def test_what_is_no_ratio_is_below_no_limit(number):
+    assert [fec(**{field: number}).state for field in ("uncorrectable", "pre", "post")] == [State.ERROR] * 3
+
+
+def test_a_lane_that_says_nothing_is_no_lane_that_is_well():
+    text = "".join(f"{port}: SFP EEPROM detected\n        RX1Power: -1.5dBm\n        RX2Power: N/A\n" for port in PORTS)
+    found = judged(ReceivePower(), PLAN, LightInputs(device="spine-01"), {"spine-01": {"optics": {"text": text}}})
+    assert (found.state, "no light level of lane 2" in found.text) == (State.ERROR, True)
+    assert parse_light("Ethernet0: SFP EEPROM detected\n RX1Power: 1.2.3dBm\n") == {"Ethernet0": [None]}
+
+
 def test_light_of_ethtool():
     text = "# eth0\n\tReceiver signal average optical power     : 0.7079 mW / -1.50 dBm\n"
     assert parse_light(text) == {"eth0": [-1.5]}
