@@ -143,6 +143,8 @@ class Check(ABC):
     # whether all its cases are collected at once, by a `collect_all` of its own: where most of a case is waiting
     together: ClassVar[bool] = False
     test_id: ClassVar[str] = ""
+    # what each device that a case touches is asked, for the whole stage at once (`asks`, where that is not all)
+    questions: ClassVar[tuple[str, ...]] = ()
     # checks by name whose failure would only be seen again here: then this one is skipped, with that reason
     stands_on: ClassVar[tuple[str, ...]] = ()
 
@@ -191,9 +193,8 @@ class Check(ABC):
         return (tenant,) if tenant else ()
 
     def asks(self, plan: Plan, inputs: Any) -> Iterable[Ask]:
-        """Return the questions that the runner should ask for the whole stage at once."""
-        del plan, inputs
-        return ()
+        """Return what the runner should ask for the whole stage at once: `questions`, of every device of the case."""
+        return [Ask(device, question) for device in self.touches(plan, inputs) for question in self.questions]
 
     def asks_at_start(self, plan: Plan, inputs: Any) -> Iterable[Ask]:
         """Return the questions that the runner asks before the first stage, for what is compared with the end."""

@@ -49,6 +49,7 @@ class Cabling(Check):
 
     stage = Stage.CABLING
     Inputs = CablingInputs
+    questions = ("links",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -66,10 +67,6 @@ class Cabling(Check):
         links = [link for link in plan.links.values() if link.fabric == inputs.fabric]
         ends = dict.fromkeys(end.device for link in links for end in (link.a, link.b))
         return tuple(device for device in ends if device not in plan.edges)
-
-    def asks(self, plan: Plan, inputs: CablingInputs) -> list[Ask]:
-        """The state of the ports; LLDP itself is asked in the window."""
-        return [Ask(device, "links") for device in self.touches(plan, inputs)]
 
     def collect(self, context: Context, inputs: CablingInputs) -> Observations:
         """Sample LLDP over the window."""
@@ -238,17 +235,13 @@ class PortSpeed(Check):
 
     stage = Stage.CABLING
     Inputs = DeviceInputs
+    questions = ("port-speeds",)
     physical = True
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per managed switch."""
         yield from (DeviceInputs(device=s.name) for s in plan.switches.values() if s.managed)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The port list."""
-        del plan
-        return [Ask(inputs.device, "port-speeds")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare port by port."""

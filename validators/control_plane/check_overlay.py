@@ -8,7 +8,6 @@ from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.control_plane.expected import homes, own_prefixes, width_to
 from validators.control_plane.frr_json import l3_vnis, prefix_routes, rmacs, routes, width
-from validators.devices.answers import Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -41,17 +40,13 @@ class EvpnVnis(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("vrf-vni",)
     stands_on = ("port-vrf",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per leaf with tenants."""
         yield from _vteps(plan)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """VNIs by VRF."""
-        del plan
-        return [Ask(inputs.device, "vrf-vni")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare VRF by VRF."""
@@ -93,17 +88,13 @@ class EvpnRouterMacs(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("evpn-rmac",)
     stands_on = ("evpn-routes",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per leaf with tenants."""
         yield from _vteps(plan)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """Router MACs of all VNIs."""
-        del plan
-        return [Ask(inputs.device, "evpn-rmac")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare VNI by VNI."""
@@ -164,17 +155,13 @@ class EvpnRoutes(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("evpn-routes",)
     stands_on = ("port-vrf", "port-address", "bgp-sessions", "evpn-vnis")
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per leaf with tenants."""
         yield from _vteps(plan)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The type 5 routes."""
-        del plan
-        return [Ask(inputs.device, "evpn-routes")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare leaf by leaf and tenant by tenant."""
@@ -231,6 +218,7 @@ class EcmpWidth(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("routes",)
     stands_on = ("bgp-sessions",)
 
     @classmethod
@@ -239,11 +227,6 @@ class EcmpWidth(Check):
         for switch in plan.switches.values():
             if switch.managed and any(link.kind == "fabric" for link in plan.links_of.get(switch.name, ())):
                 yield DeviceInputs(device=switch.name)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The default VRF's routes."""
-        del plan
-        return [Ask(inputs.device, "routes")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare VTEP by VTEP."""

@@ -9,7 +9,7 @@ from fabric.strict_json import loads
 from validators.cabling.checks import whole
 from validators.cabling.port_state import PortState, parse_links
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
-from validators.devices.answers import Ask, UnreadableError
+from validators.devices.answers import UnreadableError
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class PortVrf(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("links",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -66,11 +67,6 @@ class PortVrf(Check):
         yield from (
             DeviceInputs(device=s.name) for s in plan.switches.values() if s.managed and s.name in plan.links_of
         )
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The kernel's interfaces."""
-        del plan
-        return [Ask(inputs.device, "links")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare port by port."""
@@ -97,6 +93,7 @@ class PortMtu(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("links",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -105,11 +102,6 @@ class PortMtu(Check):
         for device in devices:
             if any(_mtu(plan, link) for link in plan.links_of.get(device, ())):
                 yield DeviceInputs(device=device)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The kernel's interfaces."""
-        del plan
-        return [Ask(inputs.device, "links")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare port by port."""
@@ -143,6 +135,7 @@ class PortAddress(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("addresses",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -151,11 +144,6 @@ class PortAddress(Check):
         for device in devices:
             if any(_addressed(link, device) for link in plan.links_of.get(device, ())):
                 yield DeviceInputs(device=device)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The kernel's addresses."""
-        del plan
-        return [Ask(inputs.device, "addresses")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare port by port."""

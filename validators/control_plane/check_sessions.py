@@ -8,15 +8,12 @@ from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.control_plane.expected import Session, routers, sessions
 from validators.control_plane.frr_json import bfd_of, bfd_peers, bgp_peers
-from validators.devices.answers import Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fabric.plan import Plan
-
-_QUESTION_OF = {"bgp-sessions": "bgp", "bfd-sessions": "bfd"}
 
 
 class _SessionCheck(Check, abstract=True):
@@ -27,11 +24,6 @@ class _SessionCheck(Check, abstract=True):
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per router with sessions in the plan."""
         yield from (DeviceInputs(device=device) for device in routers(plan) if sessions(plan, device))
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The one question that answers it."""
-        del plan
-        return [Ask(inputs.device, _QUESTION_OF[self.name])]
 
 
 def _part(check: str, device: str, session: Session, state: State, text: str) -> Result:
@@ -52,6 +44,7 @@ class BgpSessions(_SessionCheck):
           - {device: be-leaf-01}
     """
 
+    questions = ("bgp",)
     stands_on = ("port-vrf", "port-address")
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
@@ -94,6 +87,7 @@ class BfdSessions(_SessionCheck):
           - {device: be-leaf-01}
     """
 
+    questions = ("bfd",)
     stands_on = ("bgp-sessions",)
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:

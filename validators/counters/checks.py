@@ -9,7 +9,6 @@ from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.counters.readings import PACKETS, PAUSE, Key
 from validators.counters.sonic import ENDLESS, pfc_counters, pfcwd_config, queue_counters
-from validators.devices.answers import Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ class RoceCounters(Check):
 
     stage = Stage.ROCE
     Inputs = DeviceInputs
+    questions = ("pfc", "queues", "watchdog")
     physical = True
     stands_on = ("roce-config",)
 
@@ -47,11 +47,6 @@ class RoceCounters(Check):
             qos = plan.fabrics[switch.fabric].qos
             if switch.managed and switch.nos == "sonic" and qos and qos.lossless:
                 yield DeviceInputs(device=switch.name)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """PFC counters, queue counters, and the watchdog's configuration."""
-        del plan
-        return [Ask(inputs.device, question) for question in ("pfc", "queues", "watchdog")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Look for each counter of each port."""

@@ -8,7 +8,7 @@ from fabric.render.registry import render_site
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.control_plane.expected import routers
-from validators.devices.answers import Ask, document
+from validators.devices.answers import document
 from validators.drift import config_db, frr_lines
 from validators.results import Result, State
 
@@ -52,17 +52,14 @@ class ConfigDrift(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    # the version says what was rendered for the device
+    questions = ("config", "evpn-rds", "version")
     stands_on = _CONTROL_PLANE
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per router that gets an frr.conf."""
         yield from (DeviceInputs(device=device) for device in routers(plan))
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The running configuration, RDs in force, and the version, which says what was rendered for the device."""
-        del plan
-        return [Ask(inputs.device, question) for question in ("config", "evpn-rds", "version")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare statement by statement."""
@@ -111,6 +108,7 @@ class ConfigDbDrift(Check):
 
     stage = Stage.CONTROL_PLANE
     Inputs = DeviceInputs
+    questions = ("config-db",)
     physical = True
     stands_on = _CONTROL_PLANE
 
@@ -118,11 +116,6 @@ class ConfigDbDrift(Check):
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per managed SONiC switch."""
         yield from (DeviceInputs(device=s.name) for s in plan.switches.values() if s.managed and s.nos == "sonic")
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """CONFIG_DB."""
-        del plan
-        return [Ask(inputs.device, "config-db")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare row by row."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fabric.strict_json import loads
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
-from validators.devices.answers import Ask, UnreadableError
+from validators.devices.answers import UnreadableError
 from validators.drift.checks import rendered
 from validators.gateways.nft_json import NatTable, parse
 from validators.results import Result, State
@@ -49,10 +49,7 @@ class GatewayServing(_GatewayCheck):
           - {device: gw-01}
     """
 
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The gateway's own status."""
-        del plan
-        return [Ask(inputs.device, "gateway")]
+    questions = ("gateway",)
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare point by point."""
@@ -97,12 +94,8 @@ def _require_all_said(said: dict[str, Any], names: Iterable[str], kind: type) ->
 
 
 class _NatCheck(_GatewayCheck, abstract=True):
+    questions = ("nft",)
     stands_on = ("gateway-serving",)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The rules that the kernel has."""
-        del plan
-        return [Ask(inputs.device, "nft")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare exposure by exposure."""
@@ -225,12 +218,9 @@ class GatewayDrift(_GatewayCheck):
           - {device: gw-01}
     """
 
+    # the last: the file's rules as this gateway's nft prints them
+    questions = ("file-sums", "nft-running", "nft-file")
     stands_on = ("gateway-serving", "nat-rules", "nat-timeouts")
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """Checksums of the files, the running rules, and the file's rules as this gateway's nft prints them."""
-        del plan
-        return [Ask(inputs.device, question) for question in ("file-sums", "nft-running", "nft-file")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare files, then rules line by line."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from validators.cabling.checks import ends_of, whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
-from validators.devices.answers import Answer, Ask
+from validators.devices.answers import Answer
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class LinkFlaps(Check):
 
     stage = Stage.OPTICS
     Inputs = FlapInputs
+    questions = ("carrier",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
@@ -61,10 +62,6 @@ class LinkFlaps(Check):
         links = [link for link in plan.links.values() if link.fabric == inputs.fabric]
         ends = dict.fromkeys(end.device for link in links for end in (link.a, link.b))
         return tuple(device for device in ends if device not in plan.edges)
-
-    def asks(self, plan: Plan, inputs: FlapInputs) -> list[Ask]:
-        """The counters, once; `collect` asks again after the window."""
-        return [Ask(device, "carrier") for device in self.touches(plan, inputs)]
 
     def collect(self, context: Context, inputs: FlapInputs) -> Observations:
         """Read all counters at both ends of the window."""

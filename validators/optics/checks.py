@@ -8,7 +8,6 @@ from pydantic import Field
 
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
-from validators.devices.answers import Ask
 from validators.optics.parse import Alert, FecState, parse_alerts, parse_fec, parse_light
 from validators.results import Measurement, Result, State
 
@@ -66,17 +65,13 @@ class LinkFec(Check):
 
     stage = Stage.OPTICS
     Inputs = FecInputs
+    questions = ("fec",)
     physical = True
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per SONiC switch."""
         yield from (FecInputs(device=device) for device in _sonic(plan))
-
-    def asks(self, plan: Plan, inputs: FecInputs) -> list[Ask]:
-        """FEC statistics."""
-        del plan
-        return [Ask(inputs.device, "fec")]
 
     def judge(self, plan: Plan, inputs: FecInputs, observations: Observations) -> Result:
         """Compare port by port."""
@@ -117,17 +112,13 @@ class ReceivePower(Check):
 
     stage = Stage.OPTICS
     Inputs = LightInputs
+    questions = ("optics",)
     physical = True
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per SONiC switch."""
         yield from (LightInputs(device=device) for device in _sonic(plan))
-
-    def asks(self, plan: Plan, inputs: LightInputs) -> list[Ask]:
-        """Transceivers."""
-        del plan
-        return [Ask(inputs.device, "optics")]
 
     def judge(self, plan: Plan, inputs: LightInputs, observations: Observations) -> Result:
         """Compare lane by lane."""
@@ -171,17 +162,13 @@ class OpticsAlerts(Check):
 
     stage = Stage.OPTICS
     Inputs = DeviceInputs
+    questions = ("optics-pm",)
     physical = True
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per SONiC switch."""
         yield from (DeviceInputs(device=device) for device in _sonic(plan))
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """Performance figures of transceivers."""
-        del plan
-        return [Ask(inputs.device, "optics-pm")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Look for marked figures."""

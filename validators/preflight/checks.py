@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from validators.check import Check, CheckInputs, DeviceInputs, Observations, Stage, answer_of
 from validators.control_plane.expected import routers
-from validators.devices.answers import Ask
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -29,16 +28,12 @@ class DeviceAnswers(Check):
 
     stage = Stage.PREFLIGHT
     Inputs = DeviceInputs
+    questions = ("version",)
 
     @classmethod
     def cases(cls, plan: Plan) -> Iterator[CheckInputs]:
         """One case per managed switch and gateway."""
         yield from (DeviceInputs(device=device) for device in routers(plan))
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """The version."""
-        del plan
-        return [Ask(inputs.device, "version")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Look for a version, and for bgpd where the device lists its daemons (not every shell can)."""

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from validators.check import Check, CheckInputs, DeviceInputs, NotJudgedError, Observations, Stage, answer_of
-from validators.devices.answers import Ask
 from validators.drift import config_db
 from validators.drift.checks import QOS_TABLES, config_db_result, rendered
 from validators.results import Result, State
@@ -31,6 +30,7 @@ class RoceConfig(Check):
 
     stage = Stage.ROCE
     Inputs = DeviceInputs
+    questions = ("config-db",)
     physical = True
 
     @classmethod
@@ -39,11 +39,6 @@ class RoceConfig(Check):
         for switch in plan.switches.values():
             if switch.managed and switch.nos == "sonic" and plan.fabrics[switch.fabric].qos:
                 yield DeviceInputs(device=switch.name)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """CONFIG_DB."""
-        del plan
-        return [Ask(inputs.device, "config-db")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Compare row by row."""
@@ -67,6 +62,7 @@ class ServerRoce(Check):
 
     stage = Stage.ROCE
     Inputs = DeviceInputs
+    questions = ("roce",)
     physical = True
 
     @classmethod
@@ -75,11 +71,6 @@ class ServerRoce(Check):
         for server in plan.servers.values():
             if any(port.rdma and port.tenant for port in server.ports):
                 yield DeviceInputs(device=server.name)
-
-    def asks(self, plan: Plan, inputs: DeviceInputs) -> list[Ask]:
-        """What the rendered script reads back."""
-        del plan
-        return [Ask(inputs.device, "roce")]
 
     def judge(self, plan: Plan, inputs: DeviceInputs, observations: Observations) -> Result:
         """Take the script's verdict, and its words."""
