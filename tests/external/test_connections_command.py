@@ -19,12 +19,14 @@ pytestmark = [
     pytest.mark.external,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nft") is None, reason="needs root and nft"),
 ]
+PUBLIC = ("203.0.113.0/29", "203.0.113.64/32", "203.0.113.128/28")
 MASQUERADE = Target(
     Exposure(
         *("out", "acme", "masquerade", "internet", ("10.1.0.0/16",), ("203.0.113.0/29",), 3, ()),
         (PoolShare("gw-1", "203.0.113.0", "203.0.113.7"),),
     ),
     "Vrf-acme",
+    PUBLIC,
 )
 FORWARD = Target(
     Exposure(
@@ -32,8 +34,11 @@ FORWARD = Target(
         (PortMap("tcp", 443, "10.1.0.10", 8443), PortMap("udp", 4433, "10.1.0.10", 8433)),
     ),
     "Vrf-acme",
+    PUBLIC,
 )
-STATIC = Target(Exposure("api", "acme", "static", "internet", ("10.1.200.0/28",), ("203.0.113.128/28",), 0), "Vrf-acme")
+STATIC = Target(
+    Exposure("api", "acme", "static", "internet", ("10.1.200.0/28",), ("203.0.113.128/28",), 0), "Vrf-acme", PUBLIC
+)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 
 from fabric.build import load_plan
 from fabric.plan import Plan
+from fabric.render.gateway import render
 from validators.connections import in_lab
 from validators.connections.lab_stand import OUTSIDE, Stand
 from validators.failover.drain_in_lab import run_drain
@@ -91,18 +92,21 @@ def test_a_forward_to_the_wrong_port_is_found(lab: Running, plan: Plan) -> None:
     assert "10.1.0.1:22" in result.text
 
 
-def test_a_wrong_timer_in_the_gateway_is_found(lab: Running, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = in_lab.shortened
-
-    def wrong(text: str, scale: float, label: str = "") -> str:
-        return right(text, scale, label).replace("unreplied : 3, replied : 12", "unreplied : 3, replied : 6")
-
-    monkeypatch.setattr(in_lab, "shortened", wrong)
-    (result,) = in_lab.run_idle(plan, lab, tenant="acme", exposure="masquerade")
+def test_a_wrong_timer_in_the_gateway_is_found(lab: Running, plan: Plan) -> None:
+    text = render(plan, "gw-01")["nftables.conf"]
+    wrong = text.replace("unreplied : 30, replied : 120", "unreplied : 30, replied : 60")
+    assert wrong != text
+    lab.run("gw-01", ["nft", "-f", "-"], stdin=wrong.encode()).check()
+    try:
+        (result,) = in_lab.run_idle(plan, lab, tenant="acme", exposure="masquerade")
+        kept = lab.run("gw-01", ["nft", "list", "ct", "timeout", "ip", "kvfabric", "udp.acme.masquerade"]).out
+    finally:
+        _reload(lab)
     rows = {part.labels["kind"]: part for part in result.parts}
     assert rows["udp-two-way"].state in (State.FAIL, State.UNKNOWN), rows["udp-two-way"].text
     assert rows["udp-two-way"].evidence["survived_s"] < 8
     assert "rendered for the lab; the plan declares 120 s" in rows["tcp-established"].text
+    assert "replied : 1m" in kept  # what was there is there again
 
 
 def test_flows_die_and_live_as_their_mode_says_when_a_gateway_falls_silent(lab: Running, plan: Plan) -> None:

@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an agent sits: the host it runs on, its interface, the next hop, and two addresses it speaks for."""
+    """Where an agent sits: the host it runs on, its interface, the next hop, and two addresses it speaks for.
+
+    `beside` is the prefix of the second address when `network` is not.
+    """
 
     host: Host
     interface: str
     next_hop: str
     network: str
     addresses: tuple[str, str]
+    beside: str = ""
 
 
 class Testers:
@@ -50,6 +54,8 @@ class Testers:
                 agent = getattr(self, name)
                 port = {"interface": place.interface, "addresses": place.network, "next_hop": place.next_hop}
                 agent.call("open", name="p", **port)
+                if place.beside:
+                    agent.call("open", name="beside", **{**port, "addresses": place.beside})
         except BaseException:
             self._stack.close()
             raise
@@ -85,9 +91,10 @@ def chosen(plan: Plan, tenant: str, exposure: str) -> Target:
 def probe_nat(target: Target, testers: Testers) -> Result:
     """Ask all NAT cases of the exposure's mode."""
     ends = target.ends(testers.places["inside"].addresses, testers.places["outside"].addresses)
-    bench = Bench(Side(testers.inside), Side(testers.outside), testers.wait_s)
-    bench.inside.listen()
-    bench.outside.listen()
+    beside = Side(testers.inside, "beside") if testers.places["inside"].beside else None
+    bench = Bench(Side(testers.inside), Side(testers.outside), testers.wait_s, beside)
+    for side in (bench.inside, bench.outside, *([beside] if beside else [])):
+        side.listen()
     mode = target.exposure.mode
     if mode == "static":
         seen = nat.static(bench, ends, testers.gateway)

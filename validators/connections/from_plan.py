@@ -19,18 +19,34 @@ if TYPE_CHECKING:
     from fabric.plan import Exposure, Plan
 
 # what nftables does with an ICMP error through a stateless pair: the quoted packet stays as it is
-_STATELESS = {f"ICMP {name}": "inner packet not translated" for name in ("port-unreachable", "too-big", "ttl-exceeded")}
-# hosts of a tenant may call a forward of their own tenant (docs/gateway.md)
-_PROMISED = {"static": _STATELESS, "portForward": {"hairpin": "yes"}}
+_ERRORS = ("port-unreachable", "too-big", "ttl-exceeded")
+_STATELESS = {f"ICMP {name}": "inner packet not translated" for name in _ERRORS}
+# what docs/gateway.md says of each mode: a tenant may call its own forwards and pairs, but nobody may call a port that
+# masquerade has given to a flow, except the end that the flow is with
+_PROMISED = {
+    "static": {**_STATELESS, "flow after ICMP errors": "flow lives on", "hairpin": "yes"},
+    "portForward": {"hairpin": "yes"},
+    "masquerade": {
+        **{f"mapping {name}": "endpoint-independent" for name in ("udp", "tcp")},
+        **{f"ICMP {name}": "translated" for name in _ERRORS},
+        "filtering": "address-and-port-dependent",
+        "hairpin": "no",
+        "RST outside window": "flow lives on",
+        "flow after ICMP errors": "flow lives on",
+        "port range": "kept",
+        "address pooling": "paired",
+    },
+}
 _EPHEMERAL = (1024, 65000)
 
 
 @dataclass(frozen=True)
 class Target:
-    """One exposure and the words that join its results to the plan."""
+    """One exposure and the words that join its results to the plan; `public` are all prefixes of its tenant."""
 
     exposure: Exposure
     vrf: str
+    public: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -51,7 +67,9 @@ class Target:
 
     def exposed(self, gateway: str = "") -> Exposed:
         """Return what the NAT judge needs."""
-        return Exposed(self.exposure.mode, self.pool(gateway), _PROMISED.get(self.exposure.mode, {}))
+        shares = {share.gateway: self.pool(share.gateway) for share in self.exposure.shares}
+        worn = frozenset(str(address) for prefix in self.public for address in IPv4Network(prefix))
+        return Exposed(self.exposure.mode, self.pool(gateway), _PROMISED[self.exposure.mode], shares, worn)
 
     def idle(self) -> dict[str, float]:
         """Return the declared idle truth table in seconds; empty for static, which keeps no state."""
@@ -69,8 +87,8 @@ class Target:
         Of a port forward only the ports that lead to the first private address are taken. Raises InputError when a
         private address is not part of the exposure.
         """
-        # the other host of a forward is only a neighbour that tries the hairpin
-        self._check(hosts[:1] if self.exposure.mode == "portForward" else hosts)
+        # the other host of a forward or a pair is only a neighbour that tries the hairpin
+        self._check(hosts if self.exposure.mode == "masquerade" else hosts[:1])
         forwards = tuple(
             (port.protocol, port.public_port, port.private_address, port.private_port)
             for port in self.exposure.ports
@@ -111,7 +129,12 @@ class Target:
 def targets(plan: Plan, *, tenant: str = "", exposure: str = "") -> list[Target]:
     """Return every exposure of the site (or of one tenant, or of one name); raises InputError when there is none."""
     known = [item for item in plan.tenants.values() if tenant in ("", item.name)]
-    found = [Target(shown, item.vrf) for item in known for shown in item.exposures if exposure in ("", shown.name)]
+    found = [
+        Target(shown, item.vrf, tuple(prefix for one in item.exposures for prefix in one.public))
+        for item in known
+        for shown in item.exposures
+        if exposure in ("", shown.name)
+    ]
     if not found:
         whose = f"tenant {tenant}" if tenant else "no tenant"
         text = f"{whose} exposes {'nothing' if tenant else 'anything'}{f' called {exposure}' if exposure else ''}"

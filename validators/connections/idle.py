@@ -2,7 +2,8 @@
 
 One pass measures all timers at once: a flow whose age is below the timer gets its answer through, a flow whose age is
 above does not. Each flow is probed once only, because a probe that passes would refresh the timer. All times are
-taken at the responder (`last` packet that passed the gateway -> probe), so two clocks are never compared.
+taken at the responder (`last` packet that passed the gateway -> probe), so two clocks are never compared; when a packet
+came is the kernel's word, since a busy host lets the responder see it late.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ class IdleResponder:
         self.sport, self.dport = np.zeros(count, np.uint16), np.zeros(count, np.uint16)
         self.isn = np.zeros(count, np.uint32)
         self.last = np.full(count, _NEVER)
-        self.real_age = np.full(count, np.nan)
+        self.real_age, self.age_most = np.full(count, np.nan), np.full(count, np.nan)
         self.refused = np.zeros(count, np.bool_)
         self._templates = {number: port.template(number) for number in self.flows.protocols()}
         self._data_template = port.template(layout.TCP, data=True)
@@ -241,18 +242,18 @@ class IdleResponder:
     def poll(self) -> None:
         """Take in what arrives, answer it, and send the probes that are due."""
         for protocol, ring in self._rings.items():
-            frames, _ = ring.read()
+            frames, times = ring.read()
             if len(frames):
-                self._take(protocol, frames)
-        now = time.monotonic()
+                self._take(protocol, frames, times / 1e9)
+        now = time.time()
         due = np.flatnonzero(np.isnan(self.real_age) & (self.last + self.flows.age <= now))
         if len(due):
             self._send(due, VALIDATE)
-            self.real_age[due] = time.monotonic() - self.last[due]
+            self.real_age[due], self.age_most[due] = now - self.last[due], time.time() - self.last[due]
 
-    def _take(self, protocol: int, frames: NDArray[Any]) -> None:
+    def _take(self, protocol: int, frames: NDArray[Any], times: NDArray[np.float64]) -> None:
         flows, good = _flow_of(frames, protocol, self.spec.run, self.spec.count, back=False)
-        frames, flows = frames[good], flows[good]
+        frames, flows, times = frames[good], flows[good], times[good]
         if protocol == layout.TCP:
             flags = frames["flags"]
             self.refused[flows[flags & layout.RST > 0]] = True
@@ -261,15 +262,16 @@ class IdleResponder:
             stage = frames["number"] & 0xFF
             first, confirm = stage == CREATE, stage == CONFIRM
             finish = np.zeros(len(frames), np.bool_)
-        self._record(frames[first], flows[first], protocol)
+        self._record(frames[first], flows[first], times[first], protocol)
         # "last" is the last packet that can have refreshed the timer, as seen from here
-        self._silent(flows[confirm & ~self.flows.finished[flows]])
+        final = confirm & ~self.flows.finished[flows]
+        self.last[flows[final]] = times[final]
         done = flows[finish]
         if len(done):
             self._send(done, FINISH)
-            self._silent(done)
+            self.last[done] = time.time()
 
-    def _record(self, frames: NDArray[Any], flows: NDArray[Any], protocol: int) -> None:
+    def _record(self, frames: NDArray[Any], flows: NDArray[Any], times: NDArray[np.float64], protocol: int) -> None:
         if not len(flows):
             return
         self.src[flows], self.dst[flows], self.sport[flows] = frames["src"], frames["dst"], frames["sport"]
@@ -277,13 +279,13 @@ class IdleResponder:
             self.dport[flows] = frames["dport"]
         if protocol == layout.TCP:
             self.isn[flows] = frames["seq"]
-        answered = flows[self.flows.answered[flows]]
+        unanswered = ~self.flows.answered[flows]
+        self.last[flows[unanswered]] = times[unanswered]
+        answered = flows[~unanswered]
         if len(answered):
             self._send(answered, ANSWER)
-        self._silent(flows[~self.flows.confirmed[flows]])
-
-    def _silent(self, flows: NDArray[Any]) -> None:
-        self.last[flows] = time.monotonic()
+            over = answered[~self.flows.confirmed[answered]]
+            self.last[over] = time.time()
 
     def _send(self, flows: NDArray[Any], stage: int) -> None:
         for protocol in self._templates:
@@ -329,5 +331,6 @@ class IdleResponder:
         return {"waiting": int((waiting & silent).sum()), "not_set_up": int((~silent).sum())}
 
     def report(self) -> dict[str, Any]:
-        """Return each flow's real age when probed (NaN: never probed) and whether a RST came back."""
-        return {"real_age": self.real_age, "refused": self.refused, "port": self.port.drops()}
+        """Return each flow's age when probed (NaN: never), at least and at most, and whether a RST came back."""
+        ages = {"real_age": self.real_age, "age_most": self.age_most}
+        return {**ages, "refused": self.refused, "port": self.port.drops()}

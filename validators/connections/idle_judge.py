@@ -67,15 +67,16 @@ def ages_around(declared_s: float, *, beyond_s: float = 3.0, step_s: float = 0.4
 def rows(spec: IdleSpec, initiator: Mapping[str, Any], responder: Mapping[str, Any]) -> list[IdleRow]:
     """Put what both ends saw together, one row per kind."""
     flows = spec.spread()
-    age, alive = np.asarray(responder["real_age"]), np.asarray(initiator["alive"])
+    age, most = np.asarray(responder["real_age"]), np.asarray(responder["age_most"])
+    alive = np.asarray(initiator["alive"])
     found = []
     pause = max(float(side.get("pause_s", 0.0)) for side in (initiator, responder))
     for kind in spec.ages:
         mine = flows.kind == kind
         probed = mine & ~np.isnan(age)
-        lived, dead = age[probed & alive], age[probed & ~alive]
-        survived, died = _edge(lived, dead)
-        mixed = int((dead < survived).sum() + (lived > died).sum())
+        # who lived was silent for at least so long, who died for at most so long
+        lived, dead = age[probed & alive], most[probed & ~alive]
+        survived, died, mixed = _edge(lived, dead)
         refused = int(np.asarray(responder["refused"])[mine].sum())
         moved = int(np.asarray(initiator["wrong_ends"])[mine].sum())
         found.append(
@@ -84,13 +85,16 @@ def rows(spec: IdleSpec, initiator: Mapping[str, Any], responder: Mapping[str, A
     return found
 
 
-def _edge(lived: Any, dead: Any) -> tuple[float, float]:
-    """Return the cut that puts the fewest flows on its wrong side: (longest survived, shortest died)."""
+def _edge(lived: Any, dead: Any) -> tuple[float, float, int]:
+    """Return the cut that puts the fewest flows on its wrong side: longest survived, shortest died, how many those are.
+
+    Where several cuts are as good, all of them are in the gap: one flow on the wrong side must not choose.
+    """
     edges = np.concatenate([[0.0], np.sort(lived)])
-    wrong = [int((dead < edge).sum() + (lived > edge).sum()) for edge in edges]
-    survived = float(edges[int(np.argmin(wrong))])
-    above = dead[dead >= survived]
-    return survived, float(above.min()) if len(above) else math.inf
+    wrong = np.array([int((dead < edge).sum() + (lived > edge).sum()) for edge in edges])
+    best = edges[wrong == wrong.min()]
+    above = dead[dead >= best[-1]]
+    return float(best[0]), float(above.min()) if len(above) else math.inf, int(wrong.min())
 
 
 def judge(

@@ -6,21 +6,18 @@ that the lab cannot show (its servers or gateways are not in the slice) is skipp
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Any
 
-from fabric.gateway import timeouts
 from fabric.problem import CouldNotRunError
-from fabric.render import gateway as render
 from validators.connections import idle_judge, lab_stand, lab_waves, ladder_judge, nat_judge
 from validators.connections.command import probe_idle, probe_ladder, probe_nat
 from validators.connections.from_plan import Target, targets
 from validators.connections.lab_stand import OUTSIDE, Block
+from validators.connections.lab_timers import scaled_timers
 from validators.results import Result, State
 
 if TYPE_CHECKING:
@@ -82,7 +79,10 @@ def run_nat(
     def one(site: Site, testers: Testers) -> Result:
         return probe_nat(site.target, testers)
 
-    return _each(plan, lab, _chosen(plan, tenant, exposure, only), nat_judge.CHECK, say, one)
+    def around(wave: list[Site]) -> AbstractContextManager[None]:
+        return lab_waves.straight_in(plan, lab, wave)
+
+    return _each(plan, lab, _chosen(plan, tenant, exposure, only), nat_judge.CHECK, say, one, around=around)
 
 
 def run_idle(
@@ -124,7 +124,7 @@ def run_idle(
             for gateway in dict.fromkeys(site.gateway for site in sites):
                 mine = {site.label: own(site) for site in sites if site.gateway == gateway}
                 icmp = next((own(s) for s in sites if s.gateway == gateway and "icmp" in s.kinds), 1.0)
-                stack.enter_context(scaled_timers(plan, lab, gateway, mine, icmp))
+                stack.enter_context(scaled_timers(lab, gateway, mine, icmp))
             yield
 
     def apart(a: Site, b: Site) -> bool:
@@ -232,15 +232,15 @@ def site_of(plan: Plan, lab: Running, target: Target) -> Site:
     if not edge:
         raise CouldNotRunError(f"nothing outside the gateways is in lab {lab.name}")
     tenant = plan.tenants[exposure.tenant]
-    if exposure.mode == "static":
-        prefixes = [IPv4Network(prefix) for prefix in exposure.private]
-        server, address = _owner(plan, lab, target, lambda a: any(IPv4Address(a) in prefix for prefix in prefixes))
-        return Site(target, server.name, (address, address), f"{address}/32", edge, gateway, None)
     if exposure.mode == "masquerade":
         block = lab_stand.free_block(plan, lab, tenant)
         return Site(target, block.server, (block.host(0), block.host(1)), block.prefix, edge, gateway, block)
-    ends = {port.private_address for port in exposure.ports}
-    server, address = _owner(plan, lab, target, ends.__contains__)
+    if exposure.mode == "static":
+        prefixes = [IPv4Network(prefix) for prefix in exposure.private]
+        server, address = _owner(plan, lab, target, lambda a: any(IPv4Address(a) in prefix for prefix in prefixes))
+    else:
+        ends = {port.private_address for port in exposure.ports}
+        server, address = _owner(plan, lab, target, ends.__contains__)
     # the neighbour that tries the hairpin is a host of the block, so it must be at the same server
     block = lab_stand.free_block(plan, lab, tenant, server)
     return Site(target, server.name, (address, block.host(0)), f"{address}/32", edge, gateway, block)
@@ -253,43 +253,3 @@ def _owner(plan: Plan, lab: Running, target: Target, wanted: Callable[[str], boo
             if wanted(address):
                 return server, address
     raise CouldNotRunError(f"{target.subject}: no server that it leads to is in lab {lab.name}")
-
-
-@contextmanager
-def scaled_timers(
-    plan: Plan, lab: Running, gateway: str, scale: float | Mapping[str, float], icmp: float = 1.0
-) -> Iterator[None]:
-    """Give a gateway of the lab timers at a scale while the block runs, then the plan's own again.
-
-    A scale for all exposures is one for ICMP too; else `scale` has one each (`tenant.exposure`), and `icmp` its own.
-    """
-    text = render.render(plan, gateway)["nftables.conf"]
-    given = text
-    for label, one in scale.items() if isinstance(scale, Mapping) else [("", scale)]:
-        given = shortened(given, one, label)
-    icmp_s = timeouts.scaled(timeouts.ICMP_S, icmp if isinstance(scale, Mapping) else scale)
-    changed = given != text or icmp_s != timeouts.ICMP_S
-    try:
-        if changed:
-            _load(lab, gateway, given, icmp_s)
-        yield
-    finally:
-        if changed:
-            _load(lab, gateway, text, timeouts.ICMP_S)
-
-
-def shortened(text: str, scale: float, label: str = "") -> str:
-    """Return a gateway's nftables.conf with the connection timers of an exposure, or of all, at a scale."""
-
-    def policy(found: re.Match[str]) -> str:
-        numbers = re.sub(r"(?<=: )\d+", lambda number: str(timeouts.scaled(int(number[0]), scale)), found[2])
-        return f"{found[1]}{numbers}"
-
-    which = re.escape(label) if label else r"\S+"
-    return re.sub(rf"(ct timeout \w+\.{which} \{{[^}}]*policy = )(\{{[^}}]*\}})", policy, text)
-
-
-def _load(lab: Running, gateway: str, text: str, icmp_s: int) -> None:
-    lab.run(gateway, ["nft", "-f", "-"], stdin=text.encode()).check()
-    place = "/proc/sys/net/netfilter/nf_conntrack_icmp_timeout"
-    lab.run(gateway, ["sh", "-c", f"echo {icmp_s} > {place}"]).check()

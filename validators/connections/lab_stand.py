@@ -11,6 +11,7 @@ since one there makes a new flow with the same ports outlive what it must not, a
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from validators.connections.controller import AgentProcess
 from validators.connections.programs import LabHost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from fabric.plan import Plan, Server, Tenant
     from labs.client import Running
@@ -90,25 +91,34 @@ def addresses(server: Server, tenant: str) -> list[str]:
 
 
 def free_block(plan: Plan, lab: Running, tenant: Tenant, server: Server | None = None) -> Block:
-    """Return the highest free block of the tenant's subnet, at a server (else its first in the lab).
+    """Return a free block of the tenant's subnet, at a server (else its first in the lab): the highest ones.
 
+    Each server has one of its own as far as they go, so that stands at two servers can be up at the same time.
     Raises CouldNotRunError when there is no such server or block.
     """
-    server = server or next(iter(servers_of(plan, lab, tenant.name)), None)
+    servers = servers_of(plan, lab, tenant.name)
+    server = server or next(iter(servers), None)
     if server is None:
         raise CouldNotRunError(f"tenant {tenant.name}: none of its servers is in lab {lab.name}")
     service = next(item for item in server.services if item.tenant == tenant.name)
+    free = list(itertools.islice(_free(plan, tenant, service.fabric), len(servers)))
+    if not free:
+        raise CouldNotRunError(f"tenant {tenant.name}: no free /{_BLOCK_LENGTH} in its subnets for a tester")
+    block = free[min([one.name for one in servers].index(server.name), len(free) - 1)]
+    return Block(tenant.name, server.name, str(block), _hops(plan, lab, server, tenant, service.fabric))
+
+
+def _free(plan: Plan, tenant: Tenant, fabric: str) -> Iterator[ipaddress.IPv4Network]:
     taken = [ipaddress.ip_interface(text).network for text in _used(plan, tenant.name)]
     for subnet in tenant.subnets:
         network = ipaddress.IPv4Network(subnet.prefix)
-        if subnet.fabric not in ("", service.fabric) or network.prefixlen > _BLOCK_LENGTH:
+        if subnet.fabric not in ("", fabric) or network.prefixlen > _BLOCK_LENGTH:
             continue
         size = 1 << (32 - _BLOCK_LENGTH)
         for start in range(int(network.broadcast_address) + 1 - size, int(network.network_address), -size):
             block = ipaddress.IPv4Network((start, _BLOCK_LENGTH))
             if not any(block.overlaps(other) for other in taken):
-                return Block(tenant.name, server.name, str(block), _hops(plan, lab, server, tenant, service.fabric))
-    raise CouldNotRunError(f"tenant {tenant.name}: no free /{_BLOCK_LENGTH} in its subnets for a tester")
+                yield block
 
 
 def _used(plan: Plan, tenant: str) -> Iterable[str]:

@@ -7,10 +7,11 @@ its own, so that nothing of one is heard by another.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
+from fabric.problem import CouldNotRunError
 from validators.connections.command import Place, Testers
 from validators.connections.lab_stand import INTERFACE, NEXT_HOP, OUTSIDE, Stand
 from validators.connections.programs import LabHost
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 4
 _SITES = 15  # of one stand: each has a /28 outside, and flows of a number of its own (four bits of a TCP sequence)
 _LENGTH = 28
+_FIRST_TABLE = 778  # of the ways to the gateways, one a site
 
 
 def measure(
@@ -84,10 +86,50 @@ def _clash(a: Site, b: Site) -> bool:
 
 def _testers(lab: Running, site: Site, number: int, *, on_gateway: bool) -> Testers:
     """Start the testers of the site that has this number in its wave."""
-    own = IPv4Network((int(OUTSIDE[0]) + (number << (32 - _LENGTH)), _LENGTH))
-    inside = Place(LabHost(lab, site.inside), INTERFACE, NEXT_HOP, site.prefix, site.hosts)
+    own = _outside_of(number)
+    beside = site.block.prefix if site.block and site.block.prefix != site.prefix else ""
+    inside = Place(LabHost(lab, site.inside), INTERFACE, NEXT_HOP, site.prefix, site.hosts, beside)
     outside = Place(LabHost(lab, site.outside), INTERFACE, NEXT_HOP, str(own), (str(own[10]), str(own[11])))
     return Testers(inside, outside, LabHost(lab, site.gateway) if on_gateway else None)
+
+
+def _outside_of(number: int) -> IPv4Network:
+    return IPv4Network((int(OUTSIDE[0]) + (number << (32 - _LENGTH)), _LENGTH))
+
+
+@contextmanager
+def straight_in(plan: Plan, lab: Running, wave: list[Site]) -> Iterator[None]:
+    """Have what testers outside send to private addresses go to the gateway: no router has a way there of its own.
+
+    Only then does the gateway, and not the lack of a route, keep it out. Raises CouldNotRunError.
+    """
+    ways: dict[str, list[str]] = {}
+    for number, site in enumerate(wave):
+        links = (plan.links[ident] for ident in plan.gateways[site.gateway].externals)
+        hops = [link.end(site.gateway).address for link in links if link.far(site.gateway).device == site.outside]
+        if not hops:
+            continue
+        table = _FIRST_TABLE + number
+        mine = ways.setdefault(site.outside, [])
+        mine.append(f"ip route replace default via {hops[0].partition('/')[0]} table {table}")
+        for private in site.target.exposure.private:
+            mine.append(f"ip rule add pref 1 from {_outside_of(number)} to {private} lookup {table}")
+    try:
+        for node, lines in ways.items():
+            _shell(lab, node, " && ".join(lines))
+        yield
+    finally:
+        for node, lines in ways.items():
+            undone = (
+                line.replace("ip rule add", "ip rule del").replace("route replace", "route del") for line in lines
+            )
+            _shell(lab, node, "; ".join([*(f"{line} 2>/dev/null" for line in undone), "true"]))
+
+
+def _shell(lab: Running, node: str, script: str) -> None:
+    done = lab.run(node, ["sh", "-c", script])
+    if done.rc:
+        raise CouldNotRunError(f"{node}: no way from the testers to the gateway: {done.err.strip()[:300]}")
 
 
 def number_of(testers: Testers) -> int:

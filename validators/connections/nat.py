@@ -24,7 +24,8 @@ class Ends:
     """The addresses a check uses: two inside hosts, two outside hosts, and the public side of the exposure.
 
     `public` is an address of the pool (masquerade), of the forward, or of the static pair of `host`.
-    `forwards` maps (protocol, public port) to (private address, private port). `other_public` pairs with `other_host`.
+    `forwards` maps (protocol, public port) to (private address, private port). `other_host` is a neighbour that calls
+    the public address (`host` again: there is none).
     """
 
     host: str
@@ -32,7 +33,6 @@ class Ends:
     far: str
     other_far: str
     public: str
-    other_public: str = ""
     forwards: tuple[tuple[str, int, str, int], ...] = ()
 
 
@@ -66,13 +66,18 @@ def port_forward(bench: Bench, ends: Ends) -> Observed:
 
 
 def static(bench: Bench, ends: Ends, gateway: AgentProcess | None = None) -> Observed:
-    """Ask everything about a static exposure: both directions, same ports, no state (seen on the gateway itself)."""
+    """Ask everything about a static exposure: both directions, same ports, no state (seen on the gateway itself).
+
+    A neighbour calls it last: a hairpin is no stateless pair, it has an entry of its own.
+    """
     return _run(
         {
             "outbound": lambda: {name: _outbound(bench, ends, name) for name in ("udp", "tcp", "icmp")},
             "inbound": lambda: {name: _static_in(bench, ends, name) for name in ("udp", "tcp", "icmp")},
             "icmp-errors": lambda: _icmp_errors(bench, ends),
+            "unsolicited": lambda: {"private": _private(bench, ends)},
             "state": lambda: _state(gateway, ends),
+            "hairpin": lambda: _hairpin_to(bench, ends, "tcp", 7012, (ends.host, 7012)),
         }
     )
 
@@ -173,10 +178,20 @@ def _hairpin(bench: Bench, ends: Ends) -> Observed:
     out = bench.pass_through(bench.inside, **_ends("udp", ends.other_host, 40040, ends.far, 7006))
     if out is None:
         return {"reached": False}
-    fields = _ends("udp", ends.host, 40041, out["src"], out["sport"])
-    _, others = bench.both(bench.inside, **fields)
-    turned = next((item for item in others if item["dst"] == ends.other_host and item.get("dport") == 40040), None)
-    return {"reached": True, "turned": turned is not None, "seen_as": turned["src"] if turned else ""}
+    return _turned(bench, _ends("udp", ends.host, 40041, out["src"], out["sport"]), (ends.other_host, 40040))
+
+
+def _turned(bench: Bench, fields: Packet, called: tuple[str, int]) -> Observed:
+    """Call a public end from inside: does it arrive where it leads, as whom, and does the answer come back from it?"""
+    protocol = fields["protocol"]
+    _, others = bench.both(bench.inside, **fields, **_start(protocol))
+    turned = next((item for item in others if (item["dst"], item.get("dport")) == called), None)
+    if turned is None:
+        return {"reached": True, "turned": False}
+    _, others = bench.both(bench.inside, **reply_to(turned), **_answer(protocol))
+    end = (fields["dst"], fields["dport"], fields["src"], fields["sport"])
+    came = [(item["src"], item.get("sport"), item["dst"], item.get("dport")) for item in others]
+    return {"reached": True, "turned": True, "seen_as": turned["src"], "answered": end in came}
 
 
 def _reset(bench: Bench, ends: Ends) -> Observed:
@@ -227,8 +242,9 @@ def _quoted(error: Packet, ends: Ends) -> Observed:
 def _ports(bench: Bench, ends: Ends) -> Observed:
     """Many flows of one host, and one of each of several ports: preservation, parity, range, pooling, pool use."""
     seen = []
-    for sport in (53, 1023, 1024, 2001, 5060, 32768, 40070, 40071, 61000, 65535):
-        out = bench.pass_through(bench.inside, **_ends("udp", ends.host, sport, ends.far, 7009))
+    for place, sport in enumerate((53, 1023, 1024, 2001, 5060, 32768, 40070, 40071, 61000, 65535)):
+        far = (ends.far, ends.other_far)[place % 2]
+        out = bench.pass_through(bench.inside, **_ends("udp", ends.host, sport, far, 7009))
         seen.append(
             {"sent": sport, "seen": out["sport"], "address": out["src"]} if out else {"sent": sport, "seen": None}
         )
@@ -254,7 +270,7 @@ def _inbound(bench: Bench, ends: Ends, forward: tuple[str, int, str, int]) -> Ob
         **found,
         "at": [arrived["dst"], arrived["dport"]],
         "right_end": (arrived["dst"], arrived["dport"]) == (private, private_port),
-        "client_seen_as": arrived["src"],
+        "client_seen_as": f"{arrived['src']}:{arrived['sport']}",
         "client_kept": (arrived["src"], arrived["sport"]) == (ends.far, 42001),
         "checksums": bool(arrived["ip_ok"] and arrived["sum_ok"]),
         "answered": back is not None and (back["src"], back["sport"]) == (ends.public, public_port),
@@ -274,12 +290,16 @@ def _unmapped(bench: Bench, ends: Ends) -> Observed:
     return {"tried": len(tries - mapped), "reached": reached}
 
 
-def _hairpin_forward(bench: Bench, ends: Ends) -> Observed:
+def _hairpin_forward(bench: Bench, ends: Ends) -> Observed | None:
     """An inside host to a forward of its own site."""
     name, port, private, private_port = ends.forwards[0]
-    _, others = bench.both(bench.inside, **_ends(name, ends.other_host, 42003, ends.public, port), **_start(name))
-    turned = next((item for item in others if (item["dst"], item.get("dport")) == (private, private_port)), None)
-    return {"reached": True, "turned": turned is not None, "seen_as": turned["src"] if turned else ""}
+    return _hairpin_to(bench, ends, name, port, (private, private_port))
+
+
+def _hairpin_to(bench: Bench, ends: Ends, protocol: str, port: int, called: tuple[str, int]) -> Observed | None:
+    if ends.other_host == ends.host:
+        return None
+    return _turned(bench, _ends(protocol, ends.other_host, 42003, ends.public, port), called)
 
 
 def _static_in(bench: Bench, ends: Ends, protocol: str) -> Observed:
@@ -292,7 +312,8 @@ def _static_in(bench: Bench, ends: Ends, protocol: str) -> Observed:
     back = bench.pass_through(bench.inside, **reply_to(arrived), **_answer(protocol))
     return {
         "reached": True,
-        "at": arrived["dst"],
+        "at": arrived["dst"] if protocol == "icmp" else f"{arrived['dst']}:{arrived['dport']}",
+        "client_seen_as": f"{arrived['src']}:{arrived['sport']}",
         "right_end": arrived["dst"] == ends.host,
         "port_kept": protocol == "icmp" or arrived["dport"] == 7011,
         "client_kept": (arrived["src"], arrived["sport"]) == (ends.far, 43001),

@@ -45,11 +45,12 @@ class Side:
 
 @dataclass
 class Bench:
-    """Both sides, and how long a packet may take."""
+    """Both sides, and how long a packet may take; `beside` hears for a neighbour that `inside` does not speak for."""
 
     inside: Side
     outside: Side
     wait_s: float = 0.15
+    beside: Side | None = None
 
     def pass_through(self, sender: Side, **fields: Any) -> Packet | None:
         """Send one packet; return it as the far side saw it, or None when it did not arrive there."""
@@ -63,6 +64,8 @@ class Bench:
         arrived = far.hear(self.wait_s, token)
         found = next((item for item in arrived if item.get("token") == token), None)
         rest = sender.hear(0.0)
+        if self.beside is not None:
+            rest += self.beside.hear(0.0)
         return found, [item for item in (*arrived, *rest) if item is not found]
 
 

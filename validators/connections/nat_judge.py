@@ -2,12 +2,13 @@
 
 A promise of the mode (reach, no reach, ends, checksums, no state) passes or fails. A behaviour row of the RFCs passes
 when it meets the requirement, and is `unknown` with the requirement's name when it does not and nothing is declared:
-it is shown, not hidden, and decides nothing. `expected` turns a row into a promise.
+it is shown, not hidden, and decides nothing. `expected` turns a row into a promise, and one that is kept although an
+RFC asks for something else says so too.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from validators.results import Measurement, Result, State, combine
@@ -24,11 +25,15 @@ class Exposed:
     """What the plan says of one exposure: `mode`, the `public` addresses it may appear with, and expected behaviour.
 
     `expected` maps a behaviour row (`mapping udp`, `hairpin`, ...) to the value that the gateway is meant to show.
+    `shares` are the addresses of each gateway, where a pool is divided; `hairpin_as` the tenant's other addresses that
+    a host which calls the exposure from inside may wear.
     """
 
     mode: str
     public: frozenset[str]
     expected: Mapping[str, str] = field(default_factory=dict)
+    shares: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    hairpin_as: frozenset[str] = frozenset()
 
 
 def judge(subject: str, seen: Observed, exposed: Exposed, *, labels: Mapping[str, str] | None = None) -> Result:
@@ -39,10 +44,11 @@ def judge(subject: str, seen: Observed, exposed: Exposed, *, labels: Mapping[str
     promised = [row.state for row in rows if row.labels.get("kind") == "promise"]
     state = combine(promised)
     wrong = [row for row in rows if row.state in (State.FAIL, State.ERROR)]
-    shown = [row.text for row in rows if row.state is State.UNKNOWN]
-    text = f"{exposed.mode}: {len(promised) - len(wrong)} of {len(promised)} promises kept"
-    if shown:
-        text += f"; not as the RFCs ask, and not declared: {', '.join(shown)}"
+    text = f"{exposed.mode}: {promised.count(State.PASS)} of {len(promised)} promises kept"
+    for said, state_of in (("and not declared", State.UNKNOWN), ("as declared", State.PASS)):
+        less = [row for row in rows if row.labels.get("rfc") and row.state is state_of]
+        shown = [f"{row.labels['row']} ({row.labels['rfc']})" for row in less]
+        text += f"; not as the RFCs ask, {said}: {', '.join(shown)}" if shown else ""
     if wrong:
         text += f"; broken: {'; '.join(row.text for row in wrong)}"
     marks = {**(labels or {}), "mode": exposed.mode}
@@ -67,14 +73,13 @@ def _behaviour(
         return Result(
             CHECK, place, State.ERROR, f"{name}: no answer, nothing was seen", labels={"kind": kind, "row": name}
         )
+    asked = f"; {source} asks for {' or '.join(good)}" if good and value not in good else ""
+    labels = {"row": name, "kind": "behaviour" if declared is None else "promise"} | ({"rfc": source} if asked else {})
     if declared is not None:
-        state = State.PASS if value == declared else State.FAIL
-        text = f"{name}: {value}, declared {declared}"
-        return Result(CHECK, place, state, text, labels={"kind": "promise", "row": name})
-    meets = not good or value in good
-    text = f"{name}: {value}" if meets else f"{name}: {value}; {source} asks for {' or '.join(good)}"
-    labels = {"kind": "behaviour", "row": name}
-    return Result(CHECK, place, State.PASS if meets else State.UNKNOWN, text, labels=labels, test_id=source)
+        state, text = State.PASS if value == declared else State.FAIL, f"{name}: {value}, declared {declared}"
+    else:
+        state, text = State.UNKNOWN if asked else State.PASS, f"{name}: {value}"
+    return Result(CHECK, place, state, text + asked, labels=labels, test_id=source)
 
 
 def _reach(subject: str, name: str, row: Observed, exposed: Exposed, *, port_kept: bool) -> list[Result]:
@@ -115,7 +120,7 @@ def _masquerade(subject: str, seen: Observed, exposed: Exposed) -> list[Result]:
     rows.append(_hairpin(subject, seen["hairpin"], exposed, "RFC 4787 REQ-9"))
     rows += _resets(subject, seen["reset"], exposed)
     rows += _errors(subject, seen["icmp-errors"], exposed)
-    rows += _ports(subject, seen["ports"], exposed)
+    rows += ports(subject, seen["ports"], exposed)
     return rows
 
 
@@ -151,9 +156,14 @@ def filtering(seen: Observed) -> str | None:
 
 
 def _hairpin(subject: str, seen: Observed, exposed: Exposed, source: str) -> Result:
+    """Return the row: the called host must see a public address (REQ-9a), and its answer must find the way back."""
     value = None
     if seen["reached"]:
         value = "yes" if seen["turned"] else "no"
+    if value == "yes" and seen["seen_as"] not in exposed.public | exposed.hairpin_as:
+        value = f"arrives with the source {seen['seen_as']}, which is not public"
+    elif value == "yes" and not seen["answered"]:
+        value = "arrives, and its answers do not come back from the public end"
     return _behaviour(subject, exposed, "hairpin", value, ("yes",), source)
 
 
@@ -184,33 +194,41 @@ def _error_value(found: Observed) -> str:
     return "translated" if found["inner_as_sent"] else "inner packet not translated"
 
 
-def _ports(subject: str, seen: Observed, exposed: Exposed) -> list[Result]:
+def ports(subject: str, seen: Observed, exposed: Exposed) -> list[Result]:
+    """Return the rows of public ports and addresses: pool use, preservation, parity, range, pooling."""
     flows = [flow for flow in seen["flows"] if flow["seen"] is not None]
-    hosts = [address for address in seen["hosts"] if address]
-    if not flows or not hosts:
+    if not flows:
         return [_promise(subject, "public ports", None, "no flow was seen outside")]
-    used = {flow["address"] for flow in flows} | set(hosts)
-    strangers = used - exposed.public
-    text = f"{len(used)} of {len(exposed.public)} pool addresses used by 17 hosts and ports"
-    if strangers:
-        text += f"; not of the pool: {', '.join(sorted(strangers))}"
     kept = sum(flow["seen"] == flow["sent"] for flow in flows)
     even = sum(flow["seen"] % 2 == flow["sent"] % 2 for flow in flows)
     ranges = sum((flow["seen"] < 1024) == (flow["sent"] < 1024) for flow in flows)
     pooling = "paired" if len({flow["address"] for flow in flows}) == 1 else "arbitrary"
-    rows = [
-        _promise(subject, "pool use", not strangers and len(seen["flows"]) == len(flows), text),
+    return [
+        _pool_use(subject, seen, exposed),
         _behaviour(subject, exposed, "port preservation", f"{kept} of {len(flows)}", (), "RFC 4787 REQ-3"),
         _behaviour(subject, exposed, "port parity", _all(even, flows), ("kept",), "RFC 4787 REQ-4"),
         _behaviour(subject, exposed, "port range", _all(ranges, flows), ("kept",), "RFC 4787 REQ-3"),
         _behaviour(subject, exposed, "address pooling", pooling, ("paired",), "RFC 4787 REQ-2"),
     ]
-    share = Measurement("pool addresses used", len(used & exposed.public), "addresses", len(flows) + len(hosts))
-    rows[0] = Result(
-        **{name: getattr(rows[0], name) for name in ("check", "subject", "state", "text", "labels")},
-        measurements=(share,),
-    )
-    return rows
+
+
+def _pool_use(subject: str, seen: Observed, exposed: Exposed) -> Result:
+    """Every flow leaves, with addresses of one gateway's share, and with more than one of them."""
+    ends = [*(flow.get("address") for flow in seen["flows"]), *seen["hosts"]]
+    used = {address for address in ends if address}
+    shares = [share for share in exposed.shares.values() if used & share] or [exposed.public]
+    most = frozenset().union(*shares)
+    wrong = [f"not of the pool: {', '.join(sorted(used - exposed.public))}"] if used - exposed.public else []
+    lost = len(ends) - sum(map(bool, ends))
+    wrong += [f"{lost} of {len(ends)} flows do not come out"] if lost else []
+    if len(shares) > 1:
+        wrong.append(f"shares of {len(shares)} gateways at the same time")
+    if len(used) == 1 < len(most):
+        wrong.append("the others carry nothing")
+    text = "; ".join([f"{len(used & most)} of {len(most)} pool addresses used by {len(ends)} hosts and ports", *wrong])
+    row = _promise(subject, "pool use", not wrong, text)
+    share = Measurement("pool addresses used", len(used & exposed.public), "addresses", len(ends))
+    return replace(row, measurements=(share,))
 
 
 def _all(number: int, flows: list[Any]) -> str:
@@ -236,7 +254,8 @@ def _port_forward(subject: str, seen: Observed, exposed: Exposed) -> list[Result
     rows.append(_promise(subject, "unmapped ports", not beside["reached"], text, beside))
     private = seen["unsolicited"]["private"]
     rows.append(_promise(subject, "no way in by the private address", not private, _way_in("private", private)))
-    rows.append(_hairpin(subject, seen["hairpin"], exposed, "RFC 4787 REQ-9"))
+    if seen["hairpin"] is not None:
+        rows.append(_hairpin(subject, seen["hairpin"], exposed, "RFC 4787 REQ-9"))
     return rows
 
 
@@ -252,9 +271,12 @@ def _static(subject: str, seen: Observed, exposed: Exposed) -> list[Result]:
         broken = [
             part for part in ("right_end", "port_kept", "client_kept", "checksums", "answered") if not found[part]
         ]
-        text = f"{name}: arrives at {found['at']}" + (f", but not {', '.join(broken)}" if broken else "")
+        text = f"{name}: arrives at {found['at']}, client seen as {found['client_seen_as']}"
+        text += f", but not {', '.join(broken)}" if broken else ""
         rows.append(_promise(subject, f"{name} inbound", kept, text, found))
     rows += _errors(subject, seen["icmp-errors"], exposed)
+    private = seen["unsolicited"]["private"]
+    rows.append(_promise(subject, "no way in by the private address", not private, _way_in("private", private)))
     state = seen["state"]
     text = (
         f"{state['entries']} entries in the gateway's table"
@@ -262,4 +284,6 @@ def _static(subject: str, seen: Observed, exposed: Exposed) -> list[Result]:
         else "nobody looked at the gateway's table"
     )
     rows.append(_promise(subject, "no state kept", state["entries"] == 0 if state["known"] else None, text, state))
+    if seen["hairpin"] is not None:
+        rows.append(_hairpin(subject, seen["hairpin"], exposed, "RFC 4787 REQ-9"))
     return rows

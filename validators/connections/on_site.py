@@ -56,8 +56,8 @@ def _speaks_for(plan: Plan, host: Host, target: Target) -> bool:
         return False
     if not any(port.tenant == exposure.tenant for port in plan.servers[host.name].ports):
         return False
-    # the other host of a forward is only a neighbour that tries the hairpin
-    spoken = tester.hosts[:1] if exposure.mode == "portForward" else tester.hosts
+    # the other host of a forward or a pair is only a neighbour that tries the hairpin
+    spoken = tester.hosts if exposure.mode == "masquerade" else tester.hosts[:1]
     private = [IPv4Network(prefix) for prefix in exposure.private]
     return all(any(IPv4Address(address) in prefix for prefix in private) for address in spoken)
 

@@ -59,6 +59,8 @@ table ip site {{
   }}
   chain untracked {{
     type filter hook prerouting priority raw; policy accept;
+    iifname "outside" ip daddr 10.1.0.0/16 drop
+    iifname "inside" ip daddr 203.0.113.0/24 accept
     ip saddr @static-ends notrack
     ip daddr @static-ends notrack
   }}
@@ -79,6 +81,7 @@ table ip site {{
   chain arrives {{
     type nat hook prerouting priority dstnat; policy accept;
     ip daddr 203.0.113.{forward} dnat ip addr . port to meta l4proto . th dport map @forwards
+    iifname "inside" dnat to ip daddr map @static-in
   }}
   chain leaves {{
     type nat hook postrouting priority srcnat; policy accept;

@@ -184,6 +184,6 @@ class _Failover:
             declared = Declared(declared.mode, self.within_ms, state_kept=True)
         labels = {**lane.target.labels, "gateway": self.gateway, "case": f"{self.case.name} {phase}"}
         subject = f"{self.gateway} {self.case.name} {phase}: {lane.target.subject}"
-        result = judge(subject, seen, declared, labels=labels)
+        result = judge(subject, seen, declared, longest_pause_ms=_PAUSE_MS, labels=labels)
         result.evidence["event_ns"] = self.event_ns
         return result

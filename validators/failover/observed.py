@@ -127,18 +127,30 @@ def _slot(
 ) -> SlotSeen:
     back, towards = _silence(initiator["gaps"], slot, tail_ms), _silence(responder["gaps"], slot, tail_ms)
     resets = [int(side["resets"][slot]) for side in (initiator, responder) if side["resets"][slot]]
-    # when it was lost: an end was told so, else the last that came before a silence without end
-    lost = resets or [one.last_good_ns for one in (towards, back) if one.first_good_ns is None]
+    lost = bool(resets) or None in (towards.first_good_ns, back.first_good_ns)
+    # when it was lost: an end may be told so after the client has given it up for its silence and made it again
+    since = min([*resets, int(initiator["gaps"]["last"][slot]), int(responder["gaps"]["last"][slot])])
     after, remade = "", None
-    # a replacement may have met the gateway that lost its traffic next: the last one is where the connection ended up
-    for flow in range(slot + spec.slots, spec.long, spec.slots) if lost else ():
-        first = int(initiator["gaps"]["first"][flow])
-        if first > min(lost):
-            remade = (first - min(lost)) / 1e6
-            after = address_text(int(responder["src"][flow]))
+    made = [
+        flow
+        for flow in range(slot + spec.slots, spec.long, spec.slots)
+        if lost and int(initiator["gaps"]["first"][flow]) > since
+    ]
+    if made:
+        # a replacement may have met the gateway that lost its traffic next: the first that went on talking is where the
+        # connection ended up, whatever a client that was held up itself took for silence and opened after it
+        flow = next((flow for flow in made if _lives(initiator, responder, flow, tail_ms)), made[-1])
+        remade = (int(initiator["gaps"]["first"][flow]) - since) / 1e6
+        after = address_text(int(responder["src"][flow]))
     before = address_text(int(responder["src"][slot]))
     moved = bool(responder["moved_at"][slot])
     return SlotSeen(slot, towards, back, bool(resets), moved, before, after, remade)
+
+
+def _lives(initiator: Mapping[str, Any], responder: Mapping[str, Any], flow: int, tail_ms: float) -> bool:
+    sides = (initiator, responder)
+    reset = any(side["resets"][flow] for side in sides)
+    return not reset and all(_silence(side["gaps"], flow, tail_ms).first_good_ns is not None for side in sides)
 
 
 def _silence(gaps: Mapping[str, Any], flow: int, tail_ms: float) -> Silence:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.problem import CouldNotRunError, InputError, Problem
 from validators.connections.from_plan import Target, targets
-from validators.connections.in_lab import quiet, scaled_timers, site_of
+from validators.connections.in_lab import quiet, site_of
+from validators.connections.lab_timers import scaled_timers
 from validators.connections.programs import LabHost
 from validators.failover.in_lab import mend, settled
 from validators.results import Result, State
@@ -128,7 +129,7 @@ class _Run:
     def _tool(self) -> Iterator[Callable[[], None]]:
         """IdleTimeout passes while a tool call runs in silence."""
         scale = _IDLE_S / self.site.target.exposure.idle_timeout_s
-        with scaled_timers(self.plan, self.lab, self.site.gateway, min(scale, 1.0)):
+        with scaled_timers(self.lab, self.site.gateway, min(scale, 1.0)):
             yield lambda: None
 
     @contextmanager

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, ip_interface
 
 import pytest
@@ -14,7 +14,7 @@ from fabric.problem import CouldNotRunError, InputError
 from fabric.render import gateway
 from labs import model
 from labs import slice as slicing
-from validators.connections import idle_judge, in_lab, lab_stand, lab_waves
+from validators.connections import idle_judge, in_lab, lab_stand, lab_timers, lab_waves
 from validators.connections.from_plan import Target, targets
 from validators.connections.idle_judge import IdleRow
 from validators.connections.lab_waves import waves
@@ -33,6 +33,12 @@ pytestmark = pytest.mark.unit
 class FakeLab:
     lab: model.Lab
     name: str = "lab"
+
+    def run(self, node: str, argv: list[str]) -> Ran:
+        self.ran.append((node, argv[-1]))
+        return Ran("")
+
+    ran: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -73,7 +79,7 @@ def test_each_mode_is_measured_where_it_leads(plan: Plan, lab: FakeLab) -> None:
     assert forward.hosts[0] == "10.1.0.1"
     assert forward.prefix == "10.1.0.1/32"
     assert (static.inside, static.hosts[0]) == ("compute-003", "10.1.0.17")
-    assert static.block is None
+    assert static.hosts[1] == static.block.host(0)  # the neighbour that calls its public address
     # a forward may lead to a port's own address
     other = _site(plan, lab, "forward-2")
     assert (other.inside, other.hosts[0]) == ("compute-003", "10.1.0.25")
@@ -96,31 +102,116 @@ def test_an_unknown_exposure_is_an_input_error(plan: Plan, lab: FakeLab) -> None
 
 def test_only_timers_are_shortened(plan: Plan) -> None:
     text = gateway.render(plan, "gw-01")["nftables.conf"]
-    short = in_lab.shortened(text, 0.02)
+    short = lab_timers.shortened(text, 0.02)
     assert "established : 12, retrans : 12" in short  # the port forward's 10 minutes
     assert "established : 600" not in short
     timers = re.compile(r"policy = \{[^}]*\}")
     assert timers.sub("", text) == timers.sub("", short)
-    assert in_lab.shortened(text, 1) == text
+    assert lab_timers.shortened(text, 1) == text
 
 
 def test_the_timers_of_one_exposure_are_shortened_and_no_others(plan: Plan) -> None:
     text = gateway.render(plan, "gw-01")["nftables.conf"]
-    short = in_lab.shortened(text, 0.02, "acme.forward")
+    short = lab_timers.shortened(text, 0.02, "acme.forward")
     timers = re.compile(r"ct timeout (\S+) \{[^}]*policy = (\{[^}]*\})")
     before, after = dict(timers.findall(text)), dict(timers.findall(short))
     assert {name for name in before if before[name] != after[name]} == {"tcp.acme.forward", "udp.acme.forward"}
     assert "established : 12," in after["tcp.acme.forward"]
 
 
+LISTED = """table ip kvfabric {
+	ct timeout tcp.acme.out {
+		protocol tcp
+		l3proto ip
+		policy = { syn_sent : 20s, established : 1h30m, fin_wait : 2m }
+	}
+
+	ct timeout udp.acme.out {
+		protocol udp
+		l3proto ip
+		policy = {  }
+	}
+}
+"""
+
+
+def test_what_nft_lists_can_be_loaded_again_with_every_timer() -> None:
+    """Nft leaves out what is its own, and does not read the empty policy that it then prints."""
+    text = lab_timers.written(LISTED)
+    assert "policy = { unreplied : 30, replied : 120 }" in text
+    assert "syn_sent : 20, syn_recv : 60, established : 5400, fin_wait : 120," in text
+    assert "unreplied : 3, replied : 12" in lab_timers.shortened(text, 0.1)
+
+
+class TimedLab:
+    """A gateway whose kernel has rules and a timer for ICMP; keeps what it was given."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.icmp, self.kept = text, 60, ""
+        self.given: list[tuple[str, int]] = []
+
+    def run(self, _node: str, argv: list[str], stdin: bytes = b"") -> Ran:
+        script = argv[-1]
+        if script.startswith("nft list"):
+            return Ran(self.text)
+        if script.startswith("cat /proc"):
+            return Ran(f"{self.icmp}\n")
+        if script.startswith("cat > "):
+            self.kept = stdin.decode()
+        elif script.startswith("nft -f"):
+            self.given.append((stdin.decode(), int(script.split()[5])))
+        elif self.kept:
+            self.given.append((self.kept, 60))
+            self.kept = ""
+        return Ran("")
+
+
+@dataclass
+class Ran:
+    out: str
+    rc: int = 0
+    err: str = ""
+
+
+def test_a_timer_that_is_wrong_in_the_gateway_stays_wrong_when_it_is_shortened() -> None:
+    """Rendered anew, it would be right for as long as somebody looks."""
+    lab = TimedLab(LISTED.replace("1h30m", "60s"))
+    with lab_timers.scaled_timers(lab, "gw", {"acme.out": 0.1}, 0.1):
+        pass
+    (short, short_icmp), (again, icmp) = lab.given
+    assert ("established : 6," in short, short_icmp) == (True, 6)
+    assert ("established : 60," in again, icmp) == (True, 60)
+
+
+def test_timers_that_a_killed_probe_left_are_taken_back_first() -> None:
+    lab = TimedLab(LISTED)
+    lab.kept = "what was there"
+    with lab_timers.scaled_timers(lab, "gw", 1.0):
+        pass
+    assert lab.given == [("what was there", 60)]
+
+
 def test_exposures_are_measured_at_once_where_none_gets_in_the_way_of_another(plan: Plan, lab: FakeLab) -> None:
     sites = [in_lab.site_of(plan, lab, target) for target in targets(plan)]
     together = [[site.label for site in wave] for wave in waves(sites)]
-    # forward-2's neighbour is a host of the block that masquerade has at another server
-    everybody = ["acme.masquerade", "acme.forward", "acme.static", "globex.masquerade", "globex.forward"]
-    assert together == [everybody, ["acme.forward-2"]]
-    assert len(waves([*sites, *sites])) == 4
+    # the neighbours of static and forward-2 are at another server than masquerade's hosts: they have a block of their own
+    everybody = ["acme.masquerade", "acme.forward", "acme.static", "acme.forward-2"]
+    assert together == [[*everybody, "globex.masquerade", "globex.forward"]]
+    assert len(waves([*sites, *sites])) == 2
     assert len(waves(sites, lambda a, b: a.gateway == b.gateway)) == 4
+
+
+def test_what_is_sent_to_private_addresses_goes_to_the_gateway_of_each_exposure(plan: Plan, lab: FakeLab) -> None:
+    """Tenants may have the same addresses: whose gateway is meant is known by who sends."""
+    wave = [in_lab.site_of(plan, lab, targets(plan, tenant=name, exposure="forward")[0]) for name in ("acme", "globex")]
+    lab.ran.clear()
+    with lab_waves.straight_in(plan, lab, wave):
+        ((node, script),) = lab.ran
+    assert node == "edge-01"
+    assert "ip route replace default via 172.30.16.1 table 778" in script
+    assert "ip rule add pref 1 from 198.18.0.0/28 to 10.1.0.1/32 lookup 778" in script
+    assert "ip rule add pref 1 from 198.18.0.16/28 to 10.1.0.1/32 lookup 779" in script
+    assert "ip rule del pref 1 from 198.18.0.16/28 to 10.1.0.1/32 lookup 779" in lab.ran[1][1]
 
 
 def test_the_kinds_of_flows_that_enter_an_exposure(plan: Plan, lab: FakeLab) -> None:

@@ -129,11 +129,35 @@ def test_rows_find_the_timer_wherever_it_is(declared: float, real: float) -> Non
     spec = IdleSpec("10.0.0.1", "10.0.0.2", {"icmp": ages}, {})
     age = np.array(ages)
     seen = {"alive": age < real, "wrong_ends": np.zeros(len(ages), bool)}
-    (row,) = idle_judge.rows(spec, seen, {"real_age": age, "refused": np.zeros(len(ages), bool)})
+    (row,) = idle_judge.rows(spec, seen, {"real_age": age, "age_most": age, "refused": np.zeros(len(ages), bool)})
     assert row.survived < real or row.survived == 0
     assert row.died >= real
     if math.isfinite(row.died):
         assert row.resolution <= 0.5
+
+
+@pytest.mark.parametrize("odd", [11.6, 12.3])
+def test_one_flow_on_the_wrong_side_of_a_timer_does_not_say_which_side_is_right(odd: float) -> None:
+    """A probe was lost below the timer, or one came through above it: a timer at either place explains as much."""
+    ages = np.array([11.0, 11.4, 11.6, 11.8, 12.1, 12.3, 12.7])
+    alive = (ages < 12) ^ (ages == odd)
+    spec = IdleSpec("10.0.0.1", "10.0.0.2", {"icmp": list(ages)}, {})
+    none = np.zeros(len(ages), bool)
+    sides = {"alive": alive, "wrong_ends": none}, {"real_age": ages, "age_most": ages, "refused": none}
+    (row,) = idle_judge.rows(spec, *sides)
+    assert (row.mixed, row.survived <= 11.8, row.died >= 12.1) == (1, True, True)
+    assert idle_judge.judge("gw", [row], {"icmp": 12.0}).state is State.UNKNOWN
+    assert idle_judge.judge("gw", [row], {"icmp": 6.0}).state is State.FAIL
+
+
+def test_who_died_was_silent_for_at_most_so_long_and_who_lived_for_at_least() -> None:
+    """The prober was held up while it sent: between two looks at its clock the probe went out."""
+    spec = IdleSpec("10.0.0.1", "10.0.0.2", {"icmp": [11.8, 11.9]}, {})
+    none = np.zeros(2, bool)
+    seen = {"alive": np.array([True, False]), "wrong_ends": none}
+    ages = {"real_age": np.array([11.8, 11.9]), "age_most": np.array([11.81, 12.1]), "refused": none}
+    (row,) = idle_judge.rows(spec, seen, ages)
+    assert (row.survived, row.died) == (11.8, 12.1)
 
 
 def test_bad_specs_are_refused() -> None:
@@ -154,7 +178,8 @@ OUT = {
 ERRORS = {"errors": {"too-big": {"arrived": True, "checksum": True, "inner_as_sent": True}}, "flow_lives": True}
 IN = {
     "reached": True,
-    "at": "10.1.0.1",
+    "at": "10.1.0.1:7011",
+    "client_seen_as": "198.18.0.9:43001",
     "right_end": True,
     "port_kept": True,
     "client_kept": True,
@@ -165,7 +190,9 @@ STATIC = {
     "outbound": {"udp": OUT},
     "inbound": {"udp": IN},
     "icmp-errors": ERRORS,
+    "unsolicited": {"private": False},
     "state": {"known": True, "entries": 0},
+    "hairpin": {"reached": True, "turned": True, "seen_as": "203.0.113.1", "answered": True},
 }
 EXPOSED = nat_judge.Exposed("static", frozenset({"203.0.113.1"}))
 
@@ -181,6 +208,8 @@ EXPOSED = nat_judge.Exposed("static", frozenset({"203.0.113.1"}))
         ({"outbound": {"udp": {"reached": False}}}, State.FAIL, "do not arrive"),
         ({"inbound": {"udp": {"reached": False}}}, State.FAIL, "does not get through"),
         ({"inbound": {"udp": {**IN, "client_kept": False}}}, State.FAIL, "client_kept"),
+        ({"unsolicited": {"private": True}}, State.FAIL, "reaches the inside through its private address"),
+        ({"hairpin": None}, State.PASS, "promises kept"),
     ],
 )
 def test_static_nat(change: dict[str, Any], state: State, words: str) -> None:
@@ -193,6 +222,56 @@ def test_a_behaviour_is_only_held_against_a_gateway_that_declares_it() -> None:
     assert nat_judge.judge("x", seen, EXPOSED).state is State.PASS
     assert nat_judge.judge("x", seen, replace(EXPOSED, expected={"ICMP too-big": "translated"})).state is State.FAIL
     assert nat_judge.judge("x", seen, replace(EXPOSED, expected={"ICMP too-big": "lost"})).state is State.PASS
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "words"),
+    [
+        ({}, State.PASS, "promises kept"),
+        ({"turned": False}, State.FAIL, "hairpin: no, declared yes; RFC 4787 REQ-9 asks for yes"),
+        ({"seen_as": "203.0.113.9"}, State.PASS, "promises kept"),  # the tenant's pool
+        ({"seen_as": "10.1.0.9"}, State.FAIL, "arrives with the source 10.1.0.9, which is not public"),
+        ({"answered": False}, State.FAIL, "its answers do not come back from the public end"),
+    ],
+)
+def test_a_hairpin_is_a_conversation(change: dict[str, Any], state: State, words: str) -> None:
+    worn = frozenset({"203.0.113.9"})
+    exposed = replace(EXPOSED, expected={"hairpin": "yes"}, hairpin_as=worn)
+    result = nat_judge.judge("x", {**STATIC, "hairpin": {**STATIC["hairpin"], **change}}, exposed)
+    assert (result.state, words in result.text) == (state, True), result.text
+
+
+def test_what_is_declared_and_less_than_the_rfc_asks_is_said() -> None:
+    seen = {**STATIC, "hairpin": {"reached": True, "turned": False}}
+    result = nat_judge.judge("x", seen, replace(EXPOSED, expected={"hairpin": "no"}))
+    assert result.state is State.PASS
+    assert result.text.endswith("not as the RFCs ask, as declared: hairpin (RFC 4787 REQ-9)")
+
+
+FLOW = {"sent": 2001, "seen": 2001, "address": "203.0.113.1"}
+SHARES = {
+    "gw-1": frozenset({"203.0.113.0", "203.0.113.1"}),
+    "gw-2": frozenset({"203.0.113.2", "203.0.113.3"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("flows", "hosts", "state", "words"),
+    [
+        ([FLOW], ["203.0.113.0"], State.PASS, "2 of 2 pool addresses used by 2 hosts and ports"),
+        ([FLOW], ["203.0.113.1"], State.FAIL, "1 of 2 pool addresses used by 2 hosts and ports; the others carry"),
+        ([FLOW], ["203.0.113.0", None], State.FAIL, "1 of 3 flows do not come out"),
+        ([FLOW, {"sent": 53, "seen": None}], ["203.0.113.0"], State.FAIL, "1 of 3 flows do not come out"),
+        ([FLOW], ["203.0.113.0", "203.0.113.2"], State.FAIL, "shares of 2 gateways at the same time"),
+        ([FLOW], ["203.0.113.0", "203.0.113.9"], State.FAIL, "not of the pool: 203.0.113.9"),
+        ([{"sent": 53, "seen": None}], [None], State.ERROR, "no flow was seen outside"),
+    ],
+)
+def test_pool_use(flows: list[Any], hosts: list[Any], state: State, words: str) -> None:
+    public = frozenset().union(*SHARES.values())
+    exposed = nat_judge.Exposed("masquerade", public, {}, SHARES)
+    row = nat_judge.ports("x", {"flows": flows, "hosts": hosts}, exposed)[0]
+    assert (row.state, words in row.text) == (state, True), row.text
 
 
 @pytest.mark.parametrize(
@@ -215,9 +294,9 @@ def test_port_forward_that_leads_elsewhere_or_has_open_neighbours_fails() -> Non
         "at": ["10.1.0.10", 8443],
         "right_end": True,
     }
-    arrived |= {"client_seen_as": "198.18.1.1", "client_kept": True, "checksums": True, "answered": True}
+    arrived |= {"client_seen_as": "198.18.1.1:42001", "client_kept": True, "checksums": True, "answered": True}
     seen = {"inbound": [arrived], "unmapped": {"tried": 2, "reached": []}, "unsolicited": {"private": False}}
-    seen["hairpin"] = {"reached": True, "turned": True}
+    seen["hairpin"] = {"reached": True, "turned": True, "seen_as": "203.0.113.64", "answered": True}
     exposed = nat_judge.Exposed("portForward", frozenset({"203.0.113.64"}))
     assert nat_judge.judge("x", seen, exposed).state is State.PASS
     assert nat_judge.judge("x", {**seen, "inbound": [{**arrived, "right_end": False}]}, exposed).state is State.FAIL

@@ -96,6 +96,27 @@ def test_what_was_opened_before_the_loss_did_not_make_the_connection_again() -> 
     assert slot.remade_ms is None
 
 
+def test_a_client_may_make_a_connection_again_before_its_end_is_told_of_the_loss() -> None:
+    """Silence, then a connection by the next gateway, then that gateway's reset for what the old one had."""
+    reports = Reports()
+    reports.talks(0, 100, 4000, OLD)
+    reports.initiator["resets"][0] = 4450 * MS
+    reports.talks(1, 4430, END, NEW)
+    (slot,) = reports.seen().slots
+    assert slot.remade_ms == pytest.approx(430)
+    assert slot.public_after == "203.0.113.5"
+
+
+def test_what_a_client_that_was_held_up_opens_once_more_does_not_make_the_outage_longer() -> None:
+    reports = Reports()
+    reports.talks(0, 100, 4000, OLD)
+    reports.talks(1, 4500, END, NEW)
+    reports.talks(2, 8000, END, NEW)
+    assert reports.seen().slots[0].remade_ms == pytest.approx(500)
+    reports.responder["resets"][SPEC.slots] = 7900 * MS  # it met a gateway that lost its traffic next
+    assert reports.seen().slots[0].remade_ms == pytest.approx(4000)
+
+
 def test_new_connections_are_at_once_late_or_undecided() -> None:
     reports = Reports()
     for number in range(40):
