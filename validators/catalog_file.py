@@ -160,10 +160,10 @@ def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems:
         case = make_case(plan, check, check.Inputs.model_validate(data), [str(tag) for tag in tags])
     except ValidationError as error:
         for one in error.errors(include_url=False):
-            wrong(".".join(map(str, one["loc"])), one["msg"])
+            wrong(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))
         return None
     except (KeyError, TypeError) as error:
-        wrong("", f"not in the plan: {error}")
+        wrong("", f"not in the plan: {error.args[0]}")
         return None
     unknown = [device for device in case.devices if device not in plan.kind_of]
     if unknown:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
 from fabric.problem import InputError, Problem
-from validators.catalog import Case, Selection, digest, generate, lacking
+from validators.catalog import Case, Selection, digest, generate, lacking, rank
 from validators.catalog_file import read_catalog
 from validators.check_registry import all_checks
 from validators.devices.answers import Ask
@@ -43,6 +43,7 @@ class Acceptance:
     """What was asked for. `out` is the folder of the site's runs; `stored` a folder to judge instead of asking.
 
     `engine` starts a lab of `site` (what `load_plan` was given) for this run alone; `lab` names one that runs already.
+    `also` holds cases of the site's own, beside those of the plan or of `catalog`.
     With `only_ask` nothing is judged: a snapshot.
     """
 
@@ -55,6 +56,7 @@ class Acceptance:
     hosts: Path | None = None
     stored: Path | None = None
     catalog: Path | None = None
+    also: Path | None = None
     selection: Selection = field(default_factory=Selection)
     allow_disruptive: bool = False
     keep_going: bool = False
@@ -85,9 +87,13 @@ def cases_of(wanted: Acceptance) -> list[Case]:
 
 def _catalog(wanted: Acceptance) -> list[Case]:
     checks = all_checks()
+    own = read_catalog(wanted.also, wanted.plan, checks) if wanted.also else []
     if wanted.catalog:
-        return read_catalog(wanted.catalog, wanted.plan, checks)
-    return generate(wanted.plan, checks.values())
+        cases = read_catalog(wanted.catalog, wanted.plan, checks)
+    else:
+        cases = generate(wanted.plan, checks.values())
+    # in the order of their stages; a case that is there already is asked once
+    return sorted({case.id: case for case in (*cases, *own)}.values(), key=lambda case: rank(case.check))
 
 
 def strange_tags(wanted: Acceptance) -> tuple[list[str], list[str]]:

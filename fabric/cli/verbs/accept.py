@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
+# options that an acceptance has under the same name
+_AS_GIVEN = ("hosts", "catalog", "also", "allow_disruptive", "keep_going", "resume", "seed")
 
 
 def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
@@ -47,6 +49,11 @@ def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     "--catalog",
     type=File(exists=True, kind="`kvfabric catalog SITE > catalog.yaml` writes one to edit"),
     help="an edited catalog instead of the plan's own",
+)
+@click.option(
+    "--also",
+    type=File(exists=True, kind="it is written as a catalog: `kvfabric catalog --explain device-command` shows how"),
+    help="a file with cases of your own, beside the catalog",
 )
 @click.option("--tags", multiple=True, callback=words, help="only cases with one of these tags")
 @click.option("--limit", multiple=True, callback=words, help="only cases on these devices, such as 'be-leaf-*'")
@@ -86,6 +93,7 @@ def command(
       kvfabric accept xoc-256 --from snapshot/         offline
       kvfabric accept xoc-256 --list --tags backend    what would run
       kvfabric accept xoc-256 --hosts hosts.yaml --resume
+      kvfabric accept xoc-256 --hosts hosts.yaml --also own-checks.yaml
     """
     from fabric.build import load_plan
     from validators.catalog import Selection
@@ -97,11 +105,11 @@ def command(
     settle = given["settle"] if given["settle"] is not None else _NEW_LAB_SETTLE_S if given["engine"] else 0.0
     plan = load_plan(site, two_tiers_for="acceptance")
     selection = Selection(given["tags"], given["limit"], given["tenant"], given["checks"])  # type: ignore[arg-type]
+    same = {name: given[name] for name in _AS_GIVEN}
     wanted = Acceptance(
         plan, out or Path("out") / plan.site / "runs", str(given["name"]), site,
-        str(given["engine"] or ""), str(given["lab"]),
-        given["hosts"], stored, given["catalog"], selection, bool(given["allow_disruptive"]), bool(given["keep_going"]),  # type: ignore[arg-type]
-        bool(given["resume"]), float(str(settle)), int(str(given["seed"])),
+        engine=str(given["engine"] or ""), lab=str(given["lab"]), stored=stored, selection=selection,
+        settle_s=settle, **same,  # type: ignore[arg-type]
     )  # fmt: skip
     if dry:
         from fabric.cli.verbs.catalog import show_cases
