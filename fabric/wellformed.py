@@ -123,7 +123,8 @@ class SiteChecks:
         ends = (network.network_address, network.broadcast_address)
         if router not in network or (router in ends and network.prefixlen < 31):
             text = f"{router} is no host address of pools.management, {network}: no device could reach it"
-            fix = f"such as {network[-2]}, which it is when nothing is said"
+            usual = network.broadcast_address if network.prefixlen > 30 else network[-2]
+            fix = f"such as {usual}, which it is when nothing is said"
             self._bad("pools.gateway", ("pools", "management_gateway"), "pool management", text, fix)
 
     def _check_cables(self) -> None:

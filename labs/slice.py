@@ -112,14 +112,14 @@ class _Fewer:
 def _in_turn(plan: Plan, leaves: set[str]) -> list[str]:
     """Return the servers with a port on one of the leaves: those with all ports lit first, one of each group a round.
 
-    A group is a tenant on the same leaves.
+    A group is a tenant on the same leaves. A server that is in no tenant has no configuration, and no place in a lab.
     """
     groups: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for name, server in plan.servers.items():
         near = [link.b.device for link in plan.links_of.get(name, ())]
         lit = tuple(dict.fromkeys(leaf for leaf in near if leaf in leaves))
         tenants = tuple(dict.fromkeys(port.tenant for port in server.ports if port.tenant))
-        if lit:
+        if lit and any(port.address for port in server.ports):
             groups.setdefault((sum(leaf not in leaves for leaf in near), tenants, lit), []).append(name)
     ordered = [groups[key] for key in sorted(groups, key=lambda key: key[0])]
     return [name for round_ in zip_longest(*ordered) for name in round_ if name]

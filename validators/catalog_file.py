@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -11,14 +12,16 @@ from fabric.problem import InputError, Problem
 from validators.catalog import Case, make_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from fabric.plan import Plan
-    from validators.check import Check
+    from validators.check import Check, CheckInputs
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_BYTES = 64 * 1024 * 1024
+_MAX_NODES = 1000
+_AGAIN = "`kvfabric catalog SITE > catalog.yaml` writes one to edit"
 
 
 def to_yaml(plan: Plan, cases: Iterable[Case]) -> str:
@@ -75,10 +78,10 @@ def read_catalog(path: Path, plan: Plan, checks: dict[str, type[Check]]) -> list
 def _of_another_site(root: yaml.Node | None, plan: Plan, path: Path) -> list[Problem]:
     """A catalog may leave its site out; one that names another would be judged by the wrong plan."""
     site = _mapping(root).get("site")
-    named = site[1].value if site else plan.site
+    named = site[1].value if site and isinstance(site[1], yaml.ScalarNode) else "" if site else plan.site
     if named == plan.site:
         return []
-    text = f"the catalog is of site {named}, not of {plan.site}"
+    text = f"the catalog is of site {named or 'without a name'}, not of {plan.site}"
     return [
         Problem("catalog.site", path.name, text, "take this site's catalog", str(path), _line(site[0]) if site else 1)
     ]
@@ -97,7 +100,7 @@ def _compose(path: Path) -> yaml.Node | None:
         return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except OSError as error:
         raise InputError(
-            [Problem("catalog.missing", path.name, f"cannot be read: {error.strerror}", "", str(path))]
+            [Problem("catalog.missing", path.name, f"cannot be read: {error.strerror}", _AGAIN, str(path), 1)]
         ) from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -105,7 +108,9 @@ def _compose(path: Path) -> yaml.Node | None:
             [Problem("catalog.yaml", path.name, str(error.problem), "correct the YAML here", str(path), line)]
         ) from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError):
-        raise InputError([Problem("catalog.yaml", path.name, "the file is not YAML text", "", str(path), 1)]) from None
+        raise InputError(
+            [Problem("catalog.yaml", path.name, "the file is not YAML text", _AGAIN, str(path), 1)]
+        ) from None
 
 
 def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) -> list[tuple[str, str, yaml.Node, int]]:
@@ -124,6 +129,8 @@ def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) ->
         return []
     for unknown in top.keys() - {"site", "catalog"}:
         wrong(top[unknown][0], f"unknown key '{unknown}'")
+    for key, text in _odd_keys(root):
+        wrong(key, text)
     found = []
     for stage, (stage_key, stage_node) in _mapping(body[1]).items():
         lists = _mapping(stage_node)
@@ -139,7 +146,49 @@ def _check_lists(root: yaml.Node | None, path: Path, problems: list[Problem]) ->
 def _mapping(node: yaml.Node | None) -> dict[str, tuple[yaml.Node, yaml.Node]]:
     if not isinstance(node, yaml.MappingNode):
         return {}
-    return {str(key.value): (key, value) for key, value in node.value}
+    return {str(key.value): (key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+
+
+def _odd_keys(root: yaml.Node | None) -> Iterator[tuple[yaml.Node, str]]:
+    """Yield every key that is no word, or that its map has already (YAML keeps the last in silence), and say so."""
+    waiting, seen = [root], set()
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, yaml.CollectionNode) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+            continue
+        keys: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            waiting.append(value)
+            if not isinstance(key, yaml.ScalarNode):
+                yield key, "a key must be a plain word"
+            elif (first := keys.setdefault(key.value, key)) is not key:
+                yield key, f"'{key.value}' is already given in line {_line(first)}"
+
+
+def _few_nodes(node: yaml.Node) -> bool:
+    """Whether a case is small when its aliases are written out."""
+    waiting, count = [node], 0
+    while waiting and count < _MAX_NODES:
+        inner, count = waiting.pop(), count + 1
+        if isinstance(inner, yaml.CollectionNode):
+            waiting += [part for one in inner.value for part in (one if isinstance(one, tuple) else (one,))]
+    return not waiting
+
+
+def _plain_values(node: yaml.Node) -> dict[Any, Any] | None:
+    """Return the inputs of a case; None when they are no map. Raises an error of `_NOT_PLAIN`."""
+    if not _few_nodes(node):
+        message = "too many"
+        raise ValueError(message)
+    data = yaml.safe_load(yaml.serialize(node))
+    return data if isinstance(data, dict) else None
+
+
+_NOT_PLAIN = (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError, LookupError)
 
 
 def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems: list[Problem]) -> Case | None:
@@ -148,25 +197,59 @@ def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems:
         problems.append(Problem("catalog.inputs", check.name, text, fix, str(path), _line(node), field))
 
     try:
-        data = yaml.safe_load(yaml.serialize(node))
-    except yaml.YAMLError:
+        data = _plain_values(node)
+        tags: Any = [] if data is None else data.pop("tags", [])
+        text = json.dumps(data)
+    except _NOT_PLAIN:
         wrong("", "these inputs are not plain values")
         return None
-    if not isinstance(data, dict):
+    if data is None:
         wrong("", "a case is `{input: value, ...}`")
         return None
-    tags: Any = data.pop("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) and tag for tag in tags):
+        wrong("tags", "must be a list of words")
+        return None
     try:
-        case = make_case(plan, check, check.Inputs.model_validate(data), [str(tag) for tag in tags])
+        # as JSON: there a number in quotes, or `true`, is no number
+        inputs = check.Inputs.model_validate_json(text, strict=True)
     except ValidationError as error:
         for one in error.errors(include_url=False):
             wrong(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))
         return None
-    except (KeyError, TypeError) as error:
+    if unknown := _not_in_plan(plan, inputs):
+        for field, value in unknown:
+            wrong(field, f"the plan has no {field} '{value}'")
+        return None
+    try:
+        return make_case(plan, check, inputs, tags)
+    except KeyError as error:
         wrong("", f"not in the plan: {error.args[0]}")
         return None
-    unknown = [device for device in case.devices if device not in plan.kind_of]
-    if unknown:
-        wrong("device", f"no such device in the plan: {', '.join(unknown)}")
-        return None
-    return case
+
+
+def _not_in_plan(plan: Plan, inputs: CheckInputs) -> list[tuple[str, str]]:
+    """Return the inputs that name something, field and name, that the plan does not have."""
+    given = {field: str(value) for field, value in inputs if field in _NAMES}
+    return [(field, name) for field, name in given.items() if name not in _NAMES[field](plan, given)]
+
+
+def _exposures(plan: Plan, given: dict[str, str]) -> Iterable[str]:
+    tenant = plan.tenants.get(given["tenant"])
+    return [exposure.name for exposure in tenant.exposures] if tenant else ()
+
+
+def _ports(plan: Plan, _given: dict[str, str]) -> Iterable[str]:
+    return [f"{name}:{link.end(name).port}" for name in plan.servers for link in plan.links_of.get(name, ())]
+
+
+_NAMES: dict[str, Callable[[Plan, dict[str, str]], Iterable[str]]] = {
+    "device": lambda plan, _: plan.kind_of,
+    "fabric": lambda plan, _: plan.fabrics,
+    "tenant": lambda plan, _: plan.tenants,
+    "spine": lambda plan, _: plan.switches,
+    "sender": _ports,
+    "receiver": _ports,
+    "exposure": _exposures,
+    "owner": _ports,
+    "reader": _ports,
+}

@@ -24,6 +24,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 LEDGER_NAME = "ledger.json"
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 40
+# longer than any value of an inventory, shorter than a number that Python refuses to print
+_MAX_VALUE = 3500
 _PLAIN = "write the values out where they are used"
 
 
@@ -128,6 +130,7 @@ def parse_file(file: Path, problems: list[Problem], places: dict[Path_, tuple[st
     except (yaml.YAMLError, RecursionError) as error:
         return broken(f"not YAML: {str(error).splitlines()[0]}", fix="write `key: value` lines")
     if node is None:
+        places.setdefault((), (str(file), 1))
         return {}
     if not isinstance(node, yaml.MappingNode):
         return broken(
@@ -158,9 +161,13 @@ class _Reader:
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
             return [self.read(child, (*path, i), depth + 1) for i, child in enumerate(node.value)]
+        if len(node.value) > _MAX_VALUE:
+            text = f"'{node.value[:20]}...' is {len(node.value)} characters long"
+            self._report("inventory.value", path, line, text, f"write at most {_MAX_VALUE}")
+            return None
         try:
             value = self.constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, KeyError):
+        except (yaml.YAMLError, ValueError, OverflowError, TypeError, AttributeError, LookupError):
             text = f"'{node.value}' cannot be read as the type it is written as"
             self._report("inventory.value", path, line, text, "put it in quotes, or remove the tag")
             return None

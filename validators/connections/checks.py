@@ -7,7 +7,7 @@ evidence for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -50,7 +50,7 @@ class IdleInputs(ExposureInputs):
 class LadderInputs(ExposureInputs):
     """Steps of `connections` new connections, from `start` to `highest` a second; fails below `wanted` when given."""
 
-    protocol: str = "udp"
+    protocol: Literal["udp", "tcp", "icmp"] = "udp"
     connections: Annotated[int, Field(ge=1)] = 400
     start: Annotated[float, Field(gt=0)] = 400.0
     highest: Annotated[float, Field(gt=0)] = 1600.0

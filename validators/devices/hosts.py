@@ -32,6 +32,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -41,14 +42,18 @@ from fabric.problem import InputError, Problem
 from validators.devices.dialects import LINUX, SONIC, SONIC_CLI
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator
 
     from fabric.plan import Plan
 
 _FORM = "lines of the form `compute-001: {hostname: 192.0.2.11, username: admin}`"
 _KEYS = frozenset({"hostname", "port", "username", "password", "platform", "groups", "data", "connection_options"})
 _DATA = frozenset({"password_env", "key_file", "dialect", "known_hosts", "tester"})
+_TEXTS = ("hostname", "username", "password", "platform")
+_DATA_TEXTS = ("password_env", "key_file", "known_hosts", "dialect")
+_WORDS = frozenset({"hostname", "username"})
+_FILES = frozenset({"key_file", "known_hosts"})
+_DEPTH = 3
 _TESTER = ("side", "port", "hop", "network", "hosts")
 INSIDE, OUTSIDE = "inside", "outside"
 # dell_sonic is written from documents and was never seen on a device, which every report of such a run says
@@ -93,9 +98,9 @@ def read_hosts(path: Path, plan: Plan) -> dict[str, Host]:
         raise InputError([Problem("hosts.missing", path.name, said, _FORM, str(path))]) from None
     except UnicodeDecodeError:
         raise InputError([Problem("hosts.yaml", path.name, "is not UTF-8 text", _FORM, str(path), 1)]) from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         mark = getattr(error, "problem_mark", None)
-        said = str(getattr(error, "problem", "") or error).splitlines()[0]
+        said = getattr(error, "problem", "") if mark else "a value is not what its tag says"
         line = mark.line + 1 if mark else 1
         raise InputError([Problem("hosts.yaml", path.name, said, "correct the YAML", str(path), line)]) from None
     if not isinstance(data, dict) or not data:
@@ -114,12 +119,12 @@ def read_hosts(path: Path, plan: Plan) -> dict[str, Host]:
 
 
 def _lines(path: Path, text: str) -> tuple[dict[str, int], list[Problem]]:
-    """Return the line of each device, and a problem for one that is given twice: YAML keeps the last in silence."""
+    """Return the line of each device, and a problem for what is given twice: YAML keeps the last in silence."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     lines: dict[str, int] = {}
     problems = []
-    for key, _ in root.value if isinstance(root, yaml.MappingNode) else ():
-        name, line = str(key.value), int(key.start_mark.line) + 1
+    for way, key in _keys(root, ()):
+        name, line = ".".join(way), int(key.start_mark.line) + 1
         if name in lines:
             said = f"is given already in line {lines[name]}"
             problems.append(Problem("hosts.twice", name, said, "keep one of them", str(path), line, name))
@@ -127,26 +132,54 @@ def _lines(path: Path, text: str) -> tuple[dict[str, int], list[Problem]]:
     return lines, problems
 
 
+def _keys(node: yaml.Node | None, way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], yaml.Node]]:
+    """Yield every key of maps in maps with the way to it: a device, its fields, its data."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) and len(way) < _DEPTH else ():
+        yield (*way, str(key.value)), key
+        yield from _keys(value, (*way, str(key.value)))
+
+
 def _faults(name: Any, body: Any, plan: Plan) -> list[tuple[str, str]]:
     if not isinstance(body, dict):
-        return [("must be `{hostname: ..., username: ...}`", "")]
+        return [("must be `{hostname: ..., username: ...}`", _FORM)]
     found = [(f"unknown key '{key}'", f"known: {', '.join(sorted(_KEYS))}") for key in body.keys() - _KEYS]
     inner = body.get("data") or {}
     if not isinstance(inner, dict):
         return [*found, ("data must be `{key_file: ..., known_hosts: ...}`", f"known: {', '.join(sorted(_DATA))}")]
-    if not str(body.get("hostname", name)).strip():
-        found.append(("hostname is empty", "leave it out to use the device's name"))
+    found += _text_faults(body, _TEXTS) + [(f"data.{said}", fix) for said, fix in _text_faults(inner, _DATA_TEXTS)]
     found += [(f"unknown key 'data.{key}'", f"known: {', '.join(sorted(_DATA))}") for key in inner.keys() - _DATA]
     tester = inner.get("tester")
     found += _tester_faults(tester) if "tester" in inner else []
     outside = isinstance(tester, dict) and tester.get("side") == OUTSIDE
     if name not in plan.kind_of and not outside:
         found.append(("is not a device of the plan", "use the plan's names: `kvfabric plan SITE`"))
-    if body.get("platform", "linux") not in PLATFORMS:
-        found.append((f"platform '{body['platform']}' is not known", f"one of {', '.join(PLATFORMS)}"))
+    for what, value, known in (
+        ("platform", body.get("platform", "linux"), tuple(PLATFORMS)),
+        ("data.dialect", inner.get("dialect", LINUX), (SONIC, SONIC_CLI, LINUX)),
+    ):
+        if isinstance(value, str) and value not in known:
+            found.append((f"{what} '{value}' is not known", f"one of {', '.join(known)}"))
     port = body.get("port", 22)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 < port < 65536:
-        found.append(("port must be a number from 1 to 65535", ""))
+        found.append(("port must be a number from 1 to 65535", "write it without quotes, or leave it out for 22"))
+    return found
+
+
+def _text_faults(fields: dict[Any, Any], names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return what is wrong with fields of text; what they hold may be a secret and is not repeated."""
+    found = []
+    for name in names:
+        if name not in fields:
+            continue
+        value = fields[name]
+        if not isinstance(value, str):
+            found.append((f"{name} must be text", "put it in quotes, or leave it out"))
+        elif not value.strip():
+            found.append((f"{name} is empty", "leave it out to use what is usual"))
+        elif name in _WORDS and (value.startswith("-") or not value.isprintable() or " " in value):
+            found.append((f"{name} must be one word that does not begin with `-`", "correct it"))
+        elif name in _FILES and not Path(value).expanduser().is_file():
+            found.append((f"{name}: there is no file {value}", "correct the path"))
     return found
 
 
@@ -159,10 +192,10 @@ def _tester_faults(data: Any) -> list[tuple[str, str]]:
             )
         ]
     found = []
-    if data["side"] not in {INSIDE, OUTSIDE}:
+    if data["side"] not in [INSIDE, OUTSIDE]:
         found.append((f"data.tester.side '{data['side']}' is not known", f"{INSIDE} or {OUTSIDE} of the gateways"))
-    if not str(data["port"] or ""):
-        found.append(("data.tester.port is empty", "name the interface on the test host"))
+    if not isinstance(data["port"], str) or not data["port"].strip():
+        found.append(("data.tester.port names no interface", "name the interface on the test host"))
     hosts = data["hosts"] if isinstance(data["hosts"], list) else [data["hosts"]]
     faults = address_faults(str(data["hop"]), str(data["network"]), [str(host) for host in hosts])
     return [*found, *((f"data.tester.{name}: {text}", fix) for name, text, fix in faults)]

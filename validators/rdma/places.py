@@ -143,15 +143,7 @@ def ssh_places(plan: Plan, user: str = "", hosts: str = "") -> SshPlaces:
 
     if not hosts:
         return SshPlaces(plan, user)
-    found = read_hosts(Path(hosts), plan)
-    files = [(h.name, f"data.{what}", getattr(h, what)) for h in found.values() for what in ("key_file", "known_hosts")]
-    if problems := [
-        Problem("hosts.file", name, f"there is no file {file}", "correct the path", hosts, field=f"{name}.{what}")
-        for name, what, file in files
-        if file and not Path(file).expanduser().is_file()
-    ]:
-        raise InputError(problems)
-    return SshPlaces(plan, user, found)
+    return SshPlaces(plan, user, read_hosts(Path(hosts), plan))
 
 
 def places_of(plan: Plan, devices: Any) -> Places | None:

@@ -6,7 +6,9 @@ import re
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from validators.cabling.checks import whole
 from validators.check import Check, CheckInputs, Context, Observations, Stage
@@ -28,7 +30,7 @@ class TenantInputs(CheckInputs):
     """The tenant that sends; `count` packets go to each address, and one answer is enough to count as reached."""
 
     tenant: str
-    count: int = 3
+    count: Annotated[int, Field(ge=1, le=1000)] = 3
 
 
 class TenantMatrix(Check):

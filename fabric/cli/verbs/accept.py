@@ -132,7 +132,9 @@ def _say_nothing_selected(wanted: Acceptance) -> None:
     from validators.runner_acceptance import strange_tags
 
     strange, known = strange_tags(wanted)
-    if strange:
+    if not known:
+        text = "the catalog holds no case"
+    elif strange:
         text = "; ".join(f"no case has the tag '{tag}': {names_hint(tag, known, 'tags here')}" for tag in strange)
     else:
         text = "no case has all of this at once; each option narrows the choice"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,70 @@ def test_a_hosts_file_of_wrong_kinds_is_refused(capsys: pytest.CaptureFixture[st
     assert code == 2, err
     assert "hostname is empty" in err
     assert "data must be" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "platform: []", "platform:", "hostname:", "hostname: [a]", "hostname: -oProxyCommand=id", "hostname: a b",
+        "username: {a: b}", "password: 0123", "password: [hunter2]", "hostname: !!bool x", "port: !!int ''",
+        "hostname: !!timestamp x", "hostname: a, hostname: b", "data: {dialect: hunter2}", "data: {key_file: /no/key}",
+        "data: {password_env: [A]}", "data: {known_hosts: 5}", "data: {dialect: linux, dialect: linux}", "port: true",
+        "data: {tester: {side: [], port: a, hop: 10.0.0.1, network: 10.0.0.0/24, hosts: [10.0.0.2, 10.0.0.3]}}",
+        "data: {tester: {side: inside, port: [a], hop: 10.0.0.1, network: 10.0.0.0/24, hosts: [10.0.0.2, 10.0.0.3]}}",
+    ],
+)  # fmt: skip
+def test_a_hosts_file_with_odd_fields_is_refused_with_its_line_and_a_fix(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "hosts.yaml").write_text(f"leaf-02: {{}}\nleaf-01: {{{text}}}\n")
+    code, _, err = _run(capsys, "accept", "lab", "--hosts", str(tmp_path / "hosts.yaml"), "--list")
+    assert code == 2
+    assert re.search(r"hosts.yaml:[12]: error: ", err), err
+    assert "fix: " in err
+    assert "hunter2" not in err.replace("dialect 'hunter2'", "")
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("fabric: nosuch", "the plan has no fabric 'nosuch'"),
+        ("fabric: fabric, samples: true", "valid integer"),
+        ("fabric: fabric, interval_s: '1e0'", "valid number"),
+        ("fabric: fabric, interval_s: .nan", "finite"),
+        ("fabric: fabric, samples: 1, samples: 2", "'samples' is already given in line 4"),
+        ("fabric: fabric, tags: 5", "must be a list of words"),
+        ("fabric: !!bool x", "not plain values"),
+        ("fabric: fabric, samples: !!int ''", "not plain values"),
+        ("fabric: fabric, [a]: b", "a key must be a plain word"),
+        ("fabric: &a [*a]", "not plain values"),
+    ],
+)
+def test_a_case_that_makes_no_sense_is_refused_with_its_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, case: str, said: str
+) -> None:
+    (tmp_path / "c.yaml").write_text(f"catalog:\n  cabling:\n    cabling:\n      - {{{case}}}\n")
+    code, _, err = _run(capsys, "accept", "lab", "--list", "--catalog", str(tmp_path / "c.yaml"))
+    assert code == 2
+    assert "c.yaml:4: error" in err
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("gateways", "nat-behaviour", "tenant: acme, exposure: nosuch"),
+        ("gateways", "connection-ladder", "tenant: acme, exposure: masquerade, protocol: x"),
+        ("roce", "rdma-scenario", "tenant: acme, owner: 'compute-001:x', reader: x, scenario: access"),
+        ("tenants", "tenant-matrix", "tenant: acme, count: 0"),
+    ],
+)
+def test_a_case_about_what_the_plan_lacks_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, case: tuple[str, str, str]
+) -> None:
+    (tmp_path / "c.yaml").write_text("catalog:\n  {}:\n    {}:\n      - {{{}}}\n".format(*case))
+    code, _, err = _run(capsys, "accept", "lab", "--list", "--catalog", str(tmp_path / "c.yaml"))
+    assert (code, "c.yaml:4: error" in err) == (2, True), err
 
 
 def test_nobody_to_ask_names_every_way(

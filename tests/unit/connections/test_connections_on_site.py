@@ -30,8 +30,10 @@ OUTSIDE["hosts"] = ["198.18.0.10", "198.18.0.11"]  # type: ignore[assignment]
 
 
 def hosts(folder: Path, **testers: Any) -> dict[str, Host]:
+    (folder / "id").touch()
+    key = {"key_file": str(folder / "id")}
     data = {
-        name.replace("_", "-"): {"hostname": "192.0.2.1", "username": "root", "data": {"key_file": "id", **extra}}
+        name.replace("_", "-"): {"hostname": "192.0.2.1", "username": "root", "data": {**key, **extra}}
         for name, extra in testers.items()
     }
     file = folder / "hosts.yaml"
@@ -83,7 +85,7 @@ def test_testers_are_taken_from_the_hosts_file_and_the_gateway_when_a_key_leads_
         ({"hosts": 7}, "data.tester.hosts: "),
         ({"network": "10.1.0.225/28"}, "has host bits set"),
         ({"hop": "10.1.0.225"}, "is one of its hosts"),
-        ({"port": ""}, "port is empty"),
+        ({"port": ""}, "port names no interface"),
         ({"speed": 1}, "must have exactly side, port, hop, network, hosts"),
     ],
 )

@@ -62,6 +62,16 @@ def test_the_good_site_plans(tmp_path: Path) -> None:
     [
         ("placement", "placement", "ports.zone", 9, "already used"),
         ("count: 4", "cuont: 4", "inventory.unknown-field", 16, "did you mean 'count'"),
+        ("count: 4", "count: !!int ''", "inventory.value", 16, "cannot be read as the type"),
+        ("count: 4", "count: " + "9" * 5000, "inventory.value", 16, "is 5000 characters long"),
+        ("count: 4", "count: 0x" + "f" * 5000, "inventory.value", 16, "is 5002 characters long"),
+        (
+            "tenants:",
+            "pools: {management: 192.0.2.0/32, management_gateway: 192.0.2.1}\ntenants:",
+            "pools.gateway",
+            19,
+            "no host address",
+        ),
         ("profile: minimal", "profile: tiny", "inventory.choice", 2, "'minimal' or 'distributed'"),
         ("bf3-2x200g", "bf9-9x900g", "hardware.nic", 18, "known models"),
         ("celestica-ds5000\n      down", "nosuch\n      down", "hardware.model", 7, "known models"),
@@ -154,3 +164,9 @@ def test_schema_is_for_editors_and_knows_every_top_level_key() -> None:
     assert {"site", "profile", "fabrics", "servers", "gateways", "tenants", "roce", "pools"} <= set(
         schema["properties"]
     )
+
+
+def test_what_an_empty_file_lacks_is_said_at_its_first_line(tmp_path: Path) -> None:
+    assert {(problem.file, problem.line) for problem in problems(tmp_path, "# nothing\n")} == {
+        (str(tmp_path / "site.yaml"), 1)
+    }

@@ -175,3 +175,11 @@ def test_what_was_exported_keeps_its_numbers(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "ledger" in done.stderr
     assert (site / "ledger.json").is_file()
+
+
+def test_a_server_in_no_tenant_is_left_out(tmp_path):
+    folder = data_folder("inventories") / "lab"
+    for name in ("site.yaml", "tenants.yaml"):
+        (tmp_path / name).write_text((folder / name).read_text().replace("servers: storage-001", "servers: []"))
+    assert run_cli("lab", "export", str(tmp_path), "--out", str(tmp_path / "out")).returncode == 0
+    assert "storage-001" not in {node.name for node in slicing.make(load_plan(tmp_path), "x").nodes}
