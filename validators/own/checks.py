@@ -39,7 +39,7 @@ class CommandInputs(CheckInputs):
     @field_validator("devices", "matches", "lacks", mode="before")
     @classmethod
     def _one_or_many(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
+        return [value] if isinstance(value, str) else value
 
     @field_validator("matches", "lacks")
     @classmethod
