@@ -183,7 +183,7 @@ def find(name: str = "") -> Path:
         return chosen[0]
     there = ", ".join(path.name for path in labs)
     if chosen:
-        fix = "say which with --name"
+        fix = "say which: --name (accept, snapshot, probe: --lab), or KVFABRIC_LAB"
         raise InputError([Problem("lab.which", "lab", f"more than one is running: {there}", fix=fix)])
     if dead := deaths(name):
         words = "\n".join(f"lab {name} is dead: {why}" for name, why in dead.items())

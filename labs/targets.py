@@ -49,6 +49,15 @@ def _unknown(lab: Lab, text: str) -> str:
     dark = [f"{node.name}:{name}" for node in lab.nodes for name in node.dark]
     if text in dark:
         return f"{text} is a port whose far end is not in this lab"
+    return f"has no node, link or port {text}{_close(text, names)}"
+
+
+def unknown_node(lab: Lab, text: str) -> str:
+    """Say that `text` is no node of the lab, and what is close to it, else which nodes there are."""
+    names = [node.name for node in lab.nodes]
+    return f"has no node {text}{_close(text, names) or '; its nodes are ' + ', '.join(names)}"
+
+
+def _close(text: str, names: list[str]) -> str:
     close = difflib.get_close_matches(text, names, 3)
-    hint = f"; close to it: {', '.join(close)}" if close else ""
-    return f"lab {lab.name} has no node, link or port {text}{hint}"
+    return f"; close to it: {', '.join(close)}" if close else ""

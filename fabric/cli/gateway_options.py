@@ -9,7 +9,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
 from fabric.cli.output import print_json
-from fabric.cli.words import not_blank
+from fabric.cli.words import LAB, not_blank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from validators.results import Result
 
 _FORMS = ["text", "json", "prometheus"]
+_ENDS = ("_port", "_hop", "_network", "_hosts")
 _SIDES = (("inside", "10.1.0.10,10.1.0.11"), ("outside", "198.18.0.10,198.18.0.11"))
 
 
@@ -41,7 +42,7 @@ def site_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def flow_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what the probes take that watch long flows through a gateway of a lab."""
     options = [
-        click.option("--lab", required=True, callback=not_blank, help="Name of a running lab of SITE."),
+        LAB,
         click.option(
             "--flows", default=10, show_default=True, type=click.IntRange(1, 100), help="Long flows of each mode."
         ),
@@ -61,9 +62,7 @@ def flow_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def gateway_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of the probes that run in a lab and on a real site."""
     options = [
-        click.option(
-            "--lab", callback=not_blank, help="Name of a running lab of SITE; without it, say where both agents sit."
-        ),
+        LAB,
         click.option("--gateway", help="Command in front of an agent on the gateway itself (counters, table)."),
         click.option(
             "--python", default="python3", callback=not_blank, show_default=True, help="Interpreter on the test hosts."
@@ -89,9 +88,11 @@ def run_gateway_probe(
     in_lab: Callable[..., list[Result]],
     asked: dict[str, Any],
 ) -> int:
-    """Plan the site, run one probe (on given hosts, or in a lab), print its results, return the exit code."""
-    if asked["lab"]:
+    """Plan the site, run one probe (on given hosts, else in a lab), print its results, return the exit code."""
+    if not any(asked[f"{side}{end}"] for side, _ in _SIDES for end in ("", *_ENDS)):
         return run_in_lab(in_lab, asked)
+    if asked["lab"]:
+        raise click.UsageError("one place to measure is enough: --lab, or --inside-... and --outside-...")
     from fabric.build import plan_site
     from validators.connections.command import chosen
 
@@ -106,10 +107,10 @@ def _testers(asked: dict[str, Any]) -> Testers:
     from validators.connections.command import Place, Testers
     from validators.connections.programs import CommandHost
 
-    needed = [(side, name) for side, _ in _SIDES for name in ("port", "hop", "network", "hosts")]
-    missing = [f"--{side}-{name}" for side, name in needed if not asked[f"{side}_{name}"]]
+    missing = [f"-{side}{end}" for side, _ in _SIDES for end in _ENDS if not asked[f"{side}{end}"]]
     if missing:
-        raise click.UsageError(f"give --lab NAME, or say where the agents sit: {', '.join(missing)}")
+        words = ", ".join(f"-{name.replace('_', '-')}" for name in missing)
+        raise click.UsageError(f"say where both agents sit: {words} (a running lab needs none of these)")
     if problems := [problem for side, _ in _SIDES for problem in _place_faults(asked, side)]:
         raise InputError(problems)
     places = {}

@@ -23,3 +23,10 @@ def words(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...])
     if not all(said):
         raise click.BadParameter("is empty: name something, or leave the option out")
     return tuple(word for found in said for word in found)
+
+
+NAME_OF_LAB = click.option(
+    "--name", "-n", default="", callback=not_blank, help="Which lab, when more than one is running."
+)
+
+LAB = click.option("--lab", default="", callback=not_blank, help="A lab that runs already; needed when several run.")

@@ -78,7 +78,7 @@ def test_up_use_break_heal_and_down(host: Host):
     assert host.lab("break", PORT).rc == 0
     assert _until(lambda: any("BFD to Ethernet256" in text for text in _missing(host)))
     assert host.lab("exec", "compute-001", "--", *ping).rc != 0
-    assert len(json.loads(host.lab("heal").out)) == 1
+    assert len(json.loads(host.lab("heal", "--format", "json").out)) == 1
     assert _until(lambda: _missing(host) == [])
     assert host.lab("exec", "compute-001", "--", *ping).rc == 0
     assert host.lab("impair", PORT, "--delay", "5", "--for", "1").rc == 0

@@ -67,7 +67,7 @@ def test_traffic_that_is_not_marked_fails_by_what_the_ports_count(lab_plan, plac
     assert "traffic_class is 0, wanted 106" in _flow(results).text
     marking = next(result for result in results if result.check == "rdma.marking")
     assert marking.state is State.FAIL
-    assert "owner's leaf, in (leaf-01 Ethernet0): 0 of at least" in marking.text
+    assert "owner's leaf in (leaf-01 Ethernet0): 0 of at least" in marking.text
 
 
 @pytest.mark.parametrize("verb", ["read", "write"])

@@ -108,7 +108,11 @@ def _quality(subject: str, seen: FlowsSeen, finest_ms: float) -> Result:
         text = f"tester-limited: {wide} between frames of a flow, {finest_ms:g} ms wanted"
         return Result(CHECK, name, State.UNKNOWN, text, measurements=figures)
     return Result(
-        CHECK, name, State.PASS, f"{len(seen.slots)} flows to {seen.resolution_ms:g} ms", measurements=figures
+        CHECK,
+        name,
+        State.PASS,
+        f"{len(seen.slots)} flows, silence known to {seen.resolution_ms:g} ms",
+        measurements=figures,
     )
 
 

@@ -41,10 +41,10 @@ def stages(plan: Plan, flow: Flow) -> list[Stage]:
     owner, reader = flow.owner, flow.reader
     first = [
         Stage("owner NIC", (PortUse(owner.server, owner.port, "tx"),)),
-        Stage("owner's leaf, in", (PortUse(owner.leaf, _interface(plan, owner), "rx"),)),
+        Stage("owner's leaf in", (PortUse(owner.leaf, _interface(plan, owner), "rx"),)),
     ]
     last = [
-        Stage("reader's leaf, out", (PortUse(reader.leaf, _interface(plan, reader), "tx"),)),
+        Stage("reader's leaf out", (PortUse(reader.leaf, _interface(plan, reader), "tx"),)),
         Stage("reader NIC", (PortUse(reader.server, reader.port, "rx"),)),
     ]
     if owner.leaf == reader.leaf:
@@ -54,10 +54,10 @@ def stages(plan: Plan, flow: Flow) -> list[Stage]:
     up = [link for link in up if link.far(owner.leaf).device in shared]
     down = [link for link in down if link.far(reader.leaf).device in shared]
     middle = [
-        Stage("owner's leaf, up", tuple(_use(link, owner.leaf, "tx") for link in up)),
-        Stage("spines, in", tuple(_use(link, link.far(owner.leaf).device, "rx") for link in up)),
-        Stage("spines, out", tuple(_use(link, link.far(reader.leaf).device, "tx") for link in down)),
-        Stage("reader's leaf, in", tuple(_use(link, reader.leaf, "rx") for link in down)),
+        Stage("owner's leaf up", tuple(_use(link, owner.leaf, "tx") for link in up)),
+        Stage("spines in", tuple(_use(link, link.far(owner.leaf).device, "rx") for link in up)),
+        Stage("spines out", tuple(_use(link, link.far(reader.leaf).device, "tx") for link in down)),
+        Stage("reader's leaf in", tuple(_use(link, reader.leaf, "rx") for link in down)),
     ]
     return [*first, *middle, *last]
 

@@ -11,7 +11,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_NOTHING_RAN, EXIT_PASS
 from fabric.cli.numbers import Finite
 from fabric.cli.paths import STORED, File, Folder, hosts_file
-from fabric.cli.words import not_blank, words
+from fabric.cli.words import LAB, not_blank, words
 
 if TYPE_CHECKING:
     from validators.runner_acceptance import Acceptance
@@ -36,7 +36,7 @@ def _run_name(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     callback=not_blank,
     help="start a lab of the site on this engine (uml, native, ...), and stop it at the end",
 )
-@click.option("--lab", default="", callback=not_blank, help="a lab that runs already; needed when several run")
+@LAB
 @click.option(
     "--hosts",
     type=hosts_file(),

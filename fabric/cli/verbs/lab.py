@@ -6,14 +6,12 @@ from typing import Any
 
 import click
 
-from fabric.cli import lab_export, lab_list
+from fabric.cli import lab_export, lab_faults, lab_list
 from fabric.cli.exits import EXIT_FAILED, EXIT_PASS
 from fabric.cli.numbers import Finite, count
 from fabric.cli.output import print_json
 from fabric.cli.paths import Folder
-from fabric.cli.words import not_blank
-
-_NAME = click.option("--name", "-n", default="", callback=not_blank, help="Which lab, when more than one is running.")
+from fabric.cli.words import NAME_OF_LAB, not_blank
 
 
 def _say(text: str) -> None:
@@ -39,6 +37,9 @@ def command() -> None:
 
 command.add_command(lab_export.command, "export")
 command.add_command(lab_list.command, "list")
+command.add_command(lab_faults.impair)
+command.add_command(lab_faults.break_)
+command.add_command(lab_faults.heal)
 
 
 @command.command()
@@ -172,7 +173,7 @@ def _exit_code(returned: int) -> int:
 
 
 @command.command()
-@_NAME
+@NAME_OF_LAB
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def status(ctx: click.Context, name: str, form: str) -> None:
@@ -199,19 +200,22 @@ def status(ctx: click.Context, name: str, form: str) -> None:
 def _node(lab: Any, name: str) -> str:
     """Return the name of a node, or stop with what is close to it."""
     if not lab.lab.has(name):
-        _wrong_target(lab, name, "its nodes are " + ", ".join(node.name for node in lab.lab.nodes))
+        from labs.targets import unknown_node
+
+        _wrong_target(lab, unknown_node(lab.lab, name))
     return name
 
 
-def _wrong_target(lab: Any, name: str, text: str) -> None:
+def _wrong_target(lab: Any, text: str) -> None:
     from fabric.problem import InputError, Problem
 
-    fix = "`kvfabric lab status` lists nodes and links"
-    raise InputError([Problem("lab.target", f"lab {lab.name} {name}", text, fix=fix)])
+    raise InputError(
+        [Problem("lab.target", f"lab {lab.name}", text, fix="`kvfabric lab status` lists nodes and links")]
+    )
 
 
 @command.command(name="exec", context_settings={"ignore_unknown_options": True})
-@_NAME
+@NAME_OF_LAB
 @click.argument("node")
 @click.argument("argv", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -233,7 +237,7 @@ def exec_(ctx: click.Context, name: str, node: str, argv: tuple[str, ...]) -> No
 
 
 @command.command()
-@_NAME
+@NAME_OF_LAB
 @click.argument("node")
 @click.pass_context
 def shell(ctx: click.Context, name: str, node: str) -> None:
@@ -252,7 +256,7 @@ def shell(ctx: click.Context, name: str, node: str) -> None:
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
-@_NAME
+@NAME_OF_LAB
 @click.argument("port", metavar="LINK|NODE:INTERFACE")
 @click.argument("expression", nargs=-1, type=click.UNPROCESSED)
 @click.option(
@@ -295,7 +299,7 @@ def capture(
         try:
             end = targets.port(lab.lab, port)
         except targets.UnknownTargetError as error:
-            _wrong_target(lab, port, str(error))
+            _wrong_target(lab, str(error))
         argv = capturing.command(end.interface, count, seconds, bool(target), expression)
         process = lab.start(end.node, argv, paced=True)
         if target in {None, "-"}:
@@ -309,57 +313,7 @@ def capture(
 
 
 @command.command()
-@_NAME
-@click.argument("target", metavar="LINK|NODE")
-@click.option("--loss", type=Finite(0, 100), default=0.0, help="Per cent of packets lost, each way.")
-@click.option("--delay", type=Finite(0, 60_000), default=0.0, help="Milliseconds added, each way.")
-@click.option("--rate", type=Finite(0, 1_000_000), default=0.0, help="Mb/s at most, each way.")
-@click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Seconds it lasts; 0: until `heal`.")
-def impair(name: str, target: str, loss: float, delay: float, rate: float, seconds: float) -> None:
-    """Make a link bad. Example: kvfabric lab impair leaf-01:Ethernet256 --loss 1 --for 30"""
-    from labs.client import attach
-
-    if not (loss or delay or rate):
-        raise click.UsageError("say at least one of --loss, --delay, --rate")
-    with attach(name) as lab:
-        print_json(lab.call("impair", target=target, loss=loss, delay_ms=delay, rate_mbit=rate, seconds=seconds))
-
-
-@command.command(name="break")
-@_NAME
-@click.argument("target", metavar="LINK|NODE")
-@click.option("--how", type=click.Choice(["silent", "down", "daemons", "power"]), default="silent", show_default=True)
-@click.option("--for", "seconds", type=Finite(0, 86_400), default=0.0, help="Seconds it lasts; 0: until `heal`.")
-def break_(name: str, target: str, how: str, seconds: float) -> None:
-    """Break a link or a node.
-
-    silent: its ports stay up and every packet is lost. down: its ports lose their light. daemons: FRR is killed, the
-    kernel goes on forwarding (nodes only). power: daemons and down (nodes only).
-
-    \b
-    Examples:
-      kvfabric lab break spine-01 --for 20
-      kvfabric lab break leaf-01:Ethernet256 --how down
-    """
-    from labs.client import attach
-
-    with attach(name) as lab:
-        print_json(lab.call("cut", target=target, how=how, seconds=seconds))
-
-
-@command.command()
-@_NAME
-@click.argument("target", metavar="[LINK|NODE]", default="")
-def heal(name: str, target: str) -> None:
-    """Undo one fault, or all of them; prints what was healed. Example: kvfabric lab heal"""
-    from labs.client import attach
-
-    with attach(name) as lab:
-        print_json(lab.call("heal", target=target))
-
-
-@command.command()
-@_NAME
+@NAME_OF_LAB
 def down(name: str) -> None:
     """Stop a lab, also one that died; nothing is left of it. Example: kvfabric lab down"""
     from labs import state

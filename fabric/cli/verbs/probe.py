@@ -33,6 +33,6 @@ def command() -> None:
 
     \b
     Examples:
-      kvfabric probe nat lab          each exposure of each tenant, from both sides
+      kvfabric probe nat lab          each exposure of each tenant, from both sides; in the lab that runs
       kvfabric probe idle lab         the idleTimeout truth table by protocol and state
     """

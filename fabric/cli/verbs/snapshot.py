@@ -9,7 +9,7 @@ import click
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_PASS
 from fabric.cli.numbers import count
 from fabric.cli.paths import Folder, hosts_file
-from fabric.cli.words import not_blank
+from fabric.cli.words import LAB
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=hosts_file(),
     help="real devices over SSH: a Nornir hosts file",
 )
-@click.option("--lab", default="", callback=not_blank, help="the lab's name, when several run")
+@LAB
 @click.option("--samples", default=3, show_default=True, type=count(1, 100), help="how often LLDP is asked")
 def command(site: str, out: Path, hosts: Path | None, lab: str, samples: int) -> int:
     """Ask every question of the acceptance of SITE and store the answers, without secrets.

@@ -41,7 +41,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--ports", default=1, show_default=True, type=count())
 @click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True, type=Finite())
 @plot_option
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     *,
     ttft_together: float,

@@ -10,7 +10,7 @@ from fabric.cli.output import print_json, table
 
 @click.command()
 @click.option("--tokens", default=131_072, show_default=True, type=count(), help="Length for the totals.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(tokens: int, form: str) -> None:
     """List the shipped models with their bytes per token.
 

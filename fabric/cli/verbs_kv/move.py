@@ -54,7 +54,7 @@ def _with_conditions(function: Any) -> Any:
     "--replay", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Make recorded decisions again."
 )
 @plot_option
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @_with_conditions
 def command(
     *,

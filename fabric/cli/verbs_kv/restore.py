@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--qps", default=8, show_default=True, type=click.IntRange(1, 64), help="QPs a port.")
 @click.option("--seed", default=0, show_default=True, type=count(0), help="Of hashing and of poisson arrivals.")
 @plot_option
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(*, site: str, size: str, window: str, over: str, plot: Path | None, form: str, **asked: Any) -> int:
     """Say how long a restore burst takes on SITE, what binds it, and what would help. Exit 1 when a node is late.
 

@@ -24,7 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--dtype", default="fp16", show_default=True, help="fp32, fp16, bf16, fp8 or int8.")
 @click.option("--tp", default=1, show_default=True, type=count(), help="Tensor-parallel ranks.")
 @click.option("--block-tokens", default=16, show_default=True, type=count())
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     *,
     model: str | None,

@@ -6,17 +6,12 @@ import click
 
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_FAILED, EXIT_PASS
 from fabric.cli.output import print_json
-from fabric.cli.words import not_blank
+from fabric.cli.words import LAB, not_blank
 
 
 @click.command()
 @click.argument("site")
-@click.option(
-    "--lab",
-    required=True,
-    callback=not_blank,
-    help="Name of a running lab of SITE; on a real link these frames stop traffic.",
-)
+@LAB
 @click.option(
     "--from", "sender", required=True, callback=not_blank, metavar="DEVICE:PORT", help="The end of a link that sends."
 )
@@ -24,6 +19,8 @@ from fabric.cli.words import not_blank
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(*, site: str, lab: str, sender: str, frames: int, form: str) -> int:
     """Send 802.1Qbb pause frames over a lab's link; both ends must count every one, by priority.
+
+    In a lab only: on a real link these frames stop traffic.
 
     \b
     Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +22,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
 @click.command()
 @click.argument("site")
 @click.option(
-    "--lab", callback=not_blank, help="Name of a running lab of SITE; without it, servers are reached by SSH."
+    "--lab", callback=not_blank, help="A lab that runs already; else $KVFABRIC_LAB, else servers are reached by SSH."
 )
 @click.option("--ssh-user", default="", callback=not_blank, help="User for SSH (else what ssh itself would use).")
 @click.option(
@@ -56,7 +57,7 @@ _SCENARIOS = ["transfer", "access", "stale", "peer-dies", "link-lost", "wrong-gi
     help="Lossless class  [the first; every one for an incast]",
 )
 @click.option("--scenario", type=click.Choice(_SCENARIOS), default="transfer", show_default=True)
-@click.option("--allow-disruption", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
+@click.option("--allow-disruptive", is_flag=True, help="Let link-lost take a server's link down for some seconds.")
 @click.option("--verb", type=click.Choice(["read", "write"]), default="read", show_default=True)
 @click.option("--backend", type=click.Choice(["auto", "pyverbs", "ibverbs", "tcp"]), default="auto", show_default=True)
 @click.option("--model", callback=not_blank, help="Take the pieces from this model (see `kvfabric kv models`).")
@@ -105,9 +106,10 @@ def command(*, site: str, lab: str | None, ssh_user: str, hosts: str, form: str,
     from validators.rdma.places import lab_places, ssh_places
     from validators.rdma.report import as_text, to_dict
 
-    if asked["scenario"] == "link-lost" and not asked.pop("allow_disruption"):
-        raise click.UsageError("--scenario link-lost takes a link down: add --allow-disruption")
-    asked.pop("allow_disruption", None)
+    if asked["scenario"] == "link-lost" and not asked.pop("allow_disruptive"):
+        raise click.UsageError("--scenario link-lost takes a link down: add --allow-disruptive")
+    asked.pop("allow_disruptive", None)
+    lab = lab or ("" if hosts or ssh_user else os.environ.get("KVFABRIC_LAB", ""))
     if lab and (hosts or ssh_user):
         raise click.UsageError("one way to reach servers is enough: --lab, or --hosts or --ssh-user")
     if hosts and ssh_user:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from fabric.cli.gateway_options import run_in_lab, site_options
-from fabric.cli.words import not_blank
+from fabric.cli.words import LAB
 
 _CASES = ["worker", "tool", "drain", "gateway"]
 _DISRUPTIVE = {"drain", "gateway"}
@@ -15,7 +15,7 @@ _DISRUPTIVE = {"drain", "gateway"}
 
 @click.command()
 @site_options
-@click.option("--lab", required=True, callback=not_blank, help="Name of a running lab of SITE.")
+@LAB
 @click.option("--case", "cases", multiple=True, type=click.Choice(_CASES), help="Default: all; repeat.")
 @click.option("--sessions", default=4, show_default=True, type=click.IntRange(1, 32), help="Clients at once.")
 @click.option("--allow-disruptive", is_flag=True, help="Yes, drain and break a gateway of the lab, and bring it back.")

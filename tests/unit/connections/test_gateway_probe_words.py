@@ -51,6 +51,25 @@ def test_addresses_are_looked_at_before_an_agent_starts(
     assert (code, said in err) == (2, True), err
 
 
+def test_a_lab_and_agents_elsewhere_are_two_places(capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = _run(capsys, "--lab", "x")
+    assert (code, "one place to measure is enough" in err) == (2, True), err
+
+
+@pytest.mark.parametrize("probe", ["nat", "idle", "ladder", "failover", "drain", "session", "pfc"])
+def test_without_a_place_the_running_lab_is_meant(
+    probe: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path))
+    monkeypatch.setenv("KVFABRIC_LAB", "of-the-environment")
+    more = {"failover": ["--allow-disruptive"], "drain": ["--allow-disruptive"], "session": ["--allow-disruptive"]}
+    more["pfc"] = ["--from", "compute-001:be0-port0"]
+    with pytest.raises(SystemExit) as caught:
+        main(["probe", probe, "lab", *more.get(probe, [])])
+    err = capsys.readouterr().err
+    assert (caught.value.code, "of-the-environment: no lab is running" in err) == (2, True), err
+
+
 @pytest.mark.parametrize("option", ["--inside", "--outside", "--gateway"])
 def test_a_command_with_an_open_quotation_is_refused(capsys: pytest.CaptureFixture[str], option: str) -> None:
     code, err = _run(capsys, option, "ssh 'host")

@@ -68,8 +68,8 @@ def test_bad_input_is_refused_in_words(argv, said, nothing, capsys):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["exec", "leaf-02", "--", "true"], "its nodes are leaf-01, spine-01"),
-        (["shell", "leaf-02"], "its nodes are leaf-01, spine-01"),
+        (["exec", "leaf-02", "--", "true"], "has no node leaf-02; close to it: leaf-01"),
+        (["shell", "x"], "has no node x; its nodes are leaf-01, spine-01"),
         (["capture", "leaf-01:Ethernet1"], "close to it: leaf-01:Ethernet0"),
         (["capture", "leaf-01:Ethernet8"], "far end is not in this lab"),
         (["capture", "leaf-01"], "say which of its ports: leaf-01:Ethernet0"),

@@ -40,6 +40,8 @@ def test_an_unknown_name_is_told_what_is_close_to_it():
         targets.find(LAB, "leaf01")
     with pytest.raises(targets.UnknownTargetError, match="far end is not in this lab"):
         targets.find(LAB, "leaf-01:Ethernet8")
+    assert targets.unknown_node(LAB, "spine01") == "has no node spine01; close to it: spine-01"
+    assert targets.unknown_node(LAB, "x") == "has no node x; its nodes are leaf-01, spine-01"
 
 
 def test_a_capture_ends_by_number_or_by_time():

@@ -102,10 +102,11 @@ def test_counters_that_cannot_be_read_are_named_errors(capsys) -> None:
     [
         (("lab", "--lab", "x", "--from", "leaf-01:Ethernet999"), "is no port with a cable"),
         (("lab", "--lab", "no-such-lab", "--from", "compute-001:be0-port0"), "no-such-lab"),
-        (("lab", "--from", "compute-001:be0-port0"), "--lab"),
+        (("lab", "--from", "compute-001:be0-port0"), "no lab is running"),
     ],
 )
-def test_pause_frames_need_a_lab_and_a_cable(capsys, argv: tuple[str, ...], text: str) -> None:
+def test_pause_frames_need_a_lab_and_a_cable(capsys, monkeypatch, tmp_path, argv: tuple[str, ...], text: str) -> None:
+    monkeypatch.setenv("KVFABRIC_LAB_STATE", str(tmp_path))
     with pytest.raises(SystemExit) as caught:
         main(["probe", "pfc", *argv])
     out = capsys.readouterr()
