@@ -82,6 +82,7 @@ class _Drain:
     said: str = ""
     left: dict[str, int] = field(default_factory=dict)
     landed: dict[str, int] = field(default_factory=dict)
+    returned: dict[str, int] = field(default_factory=dict)
     watches: dict[str, Watched] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,8 +99,7 @@ class _Drain:
         try:
             before = self._new_connections()
             time.sleep(_WATCH_S)
-            after = self._new_connections()
-            self.landed = {name: after.get(name, 0) - before.get(name, 0) for name in after}
+            self.landed = self._since(before)
             self._end("draining", hang_up=True)
             self.say(f"{CHECK} {self.gateway}: the clients leave, then it stops")
             self.traffic.begin()
@@ -113,8 +113,10 @@ class _Drain:
         self.say(f"{CHECK} {self.gateway}: back, and undone")
         self.undo()
         settled(self.lab)
+        before = self._new_connections()
         self.traffic.begin()
         time.sleep(2.0)
+        self.returned = self._since(before)
         self._end("undone", hang_up=True)
 
     def undo(self) -> None:
@@ -153,6 +155,9 @@ class _Drain:
         rows: list[dict[str, Any]] = [item["counter"] for item in json.loads(text)["nftables"] if "counter" in item]
         return {row["name"].removeprefix("new."): row["packets"] for row in rows if row["name"].startswith("new.")}
 
+    def _since(self, before: dict[str, int]) -> dict[str, int]:
+        return {name: count - before.get(name, 0) for name, count in self._new_connections().items()}
+
     # ------------------------------------------------------------------ what it means
 
     def judged(self, lane: Lane) -> Result:
@@ -190,7 +195,7 @@ class _Drain:
             stopped_ns=self.stopped_ns,
             open_flows=tuple(self._open(lane, slot) for slot in draining.slots),
             new_flows=(*self._new(lane, draining, self.landed.get(name, 0)), *self._new(lane, stopping, 0)),
-            after_undo=self._new(lane, undone, len(undone.canaries)),
+            after_undo=self._new(lane, undone, self.returned.get(name, 0)),
             left_at_stop=self.left.get(name),
             settle_ms=self.settle_ms,
             may_repeat=_MAY_REPEAT,

@@ -90,6 +90,8 @@ DRAIN = drain.DrainSeen("gw-1", 10, 1000, 2000, (OPEN,), (NEW,), (drain.NewFlow(
         ({"left_at_stop": 3, "stopped_ns": 900}, State.FAIL),
         ({"left_at_stop": None}, State.ERROR),
         ({"after_undo": (NEW,)}, State.FAIL),
+        ({"after_undo": (*DRAIN.after_undo, NEW)}, State.FAIL),
+        ({"after_undo": (*DRAIN.after_undo * 30, NEW), "may_repeat": 0.05}, State.PASS),
     ],
 )
 def test_drain(change: dict[str, Any], state: State) -> None:

@@ -317,9 +317,11 @@ def test_two_coarse_passes_decide_together_and_only_when_they_agree() -> None:
     assert idle_judge.decided(low, beside).state is State.UNKNOWN
 
 
-def _drained(plan: Plan, *slots: SlotSeen, new: str = "203.0.113.5") -> Result:
-    """Judge a drain of gw-01 by what its watches saw, without a lab."""
-    target = targets(plan, tenant="acme", exposure="masquerade")[0]
+def _drained(
+    plan: Plan, *slots: SlotSeen, new: str = "203.0.113.5", mode: str = "masquerade", returned: int = 4
+) -> Result:
+    """Judge a drain of gw-01 by what its watches saw, without a lab; `returned` is what it counted after the undo."""
+    target = targets(plan, tenant="acme", exposure=mode)[0]
     lane = Lane(target, "", "", "", "", FlowsSpec("tcp", "10.1.0.1", "198.18.0.1", 7000, 2), "gw-01")
     began = 10**18
     canaries = tuple(CanarySeen(began + number, True, new) for number in range(1, 5))
@@ -331,6 +333,7 @@ def _drained(plan: Plan, *slots: SlotSeen, new: str = "203.0.113.5") -> Result:
     watches = {"draining": watch, "stopping": elsewhere, "undone": back}
     vars(drain).update(watches={phase: {lane.name: seen} for phase, seen in watches.items()})
     vars(drain).update(stopped_ns=began + 10**9, exit_code=0, left={lane.name: 0}, landed={})
+    vars(drain).update(returned={lane.name: returned})
     return drain.judged(lane)
 
 
@@ -343,6 +346,16 @@ def test_a_drain_that_cut_a_flow_or_let_a_new_one_land_fails(plan: Plan) -> None
     assert (cut.state, "1 of 2 established flows were cut before the deadline" in cut.text) == (State.FAIL, True)
     landed = _drained(plan, lived, new="203.0.113.2")
     assert (landed.state, "new flows landed on gw-01 while it drained" in landed.text) == (State.FAIL, True)
+
+
+def test_a_forward_has_come_back_when_its_gateway_says_so(plan: Plan) -> None:
+    """Its public address is the same by every gateway: only the counter there tells who took a new flow."""
+    good = Silence(10**18, 10**18 + 1, 80.0)
+    slot = SlotSeen(0, good, good, False, False, "203.0.113.20", "", None)
+    assert _drained(plan, slot, new="198.18.0.9", mode="forward").state is State.PASS
+    stayed = _drained(plan, slot, new="198.18.0.9", mode="forward", returned=0)
+    assert stayed.state is State.FAIL
+    assert "after undo 0 of 4 new flows landed on gw-01 again, the others on gw-02" in stayed.text
 
 
 def test_lanes_bring_a_block_to_one_server_only(plan: Plan, lab: FakeLab) -> None:
