@@ -37,6 +37,8 @@ DRAIN_MARK = 65535  # beside the ranks, which count from 0: other gateways pass 
 ICMP_SOURCE = "192.0.0.8"  # RFC 7600: the address of a router that has none; sender of ICMP errors towards tenants
 EDGE_MTU = 1500
 _COMMANDS = "# ---------------------------------------------------------------------- commands\n"
+# why a packet of a tenant is dropped, as counters say it; what no tenant is known of has the gateway's own
+_REASONS = ("drained", "private", "invalid", "no-state")
 _TEMPLATES = ("frr.conf", "daemons", "network.sh", "sysctl.conf", "nftables.conf")
 
 
@@ -134,6 +136,7 @@ def _filtering(
         "own": [n.local.partition("/")[0] for n in outside],
         "edge_routers": [n.address for n in outside],
         "bridges": [item.bridge for item in tenants],
+        "reasons": _REASONS,
         "tenant_inputs": [name for item in tenants for name in (item.bridge, item.tenant.vrf)],
         "standby_macs": sorted({s.router_mac for item in tenants for s in item.standbys}),
         "numbers": ", ".join(f"{item.number} : {item.number}" for item in tenants),

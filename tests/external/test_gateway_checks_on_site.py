@@ -7,12 +7,14 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from fabric.build import load_plan
+from fabric.plan import Plan, PoolShare
 from tests.external.sshd import Sshd, sshd
 from validators.check import Context
 from validators.connections.checks import ConnectionLadder, ExposureInputs, LadderInputs, NatBehaviour
@@ -27,7 +29,19 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("nft") is None, reason="needs root and nft"),
     pytest.mark.skipif(not Path("/usr/sbin/sshd").exists(), reason="needs /usr/sbin/sshd (openssh-server)"),
 ]
-PLAN = load_plan("lab")
+
+
+def _plan() -> Plan:
+    """Return the lab's plan, but with one gateway that has the whole pool, as the rig's has."""
+    plan = load_plan("lab")
+    acme = plan.tenants["acme"]
+    pool, *others = acme.exposures
+    pool = replace(pool, shares=(PoolShare("gw-01", "203.0.113.0", "203.0.113.7"),))
+    plan.tenants["acme"] = replace(acme, exposures=(pool, *others))
+    return plan
+
+
+PLAN = _plan()
 
 
 @pytest.fixture(scope="module")

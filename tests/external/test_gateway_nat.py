@@ -214,7 +214,7 @@ def test_hosts_reach_a_public_address_of_their_own_tenant(rig: Rig) -> None:
 
 def test_private_space_does_not_leave(rig: Rig) -> None:
     assert rig.ask("acme", "10.200.0.1", 80, "10.1.0.1").startswith("no:")
-    counter = rig.run("gw", "nft", "list", "counter", "ip", "kvfabric", "drop.private")
+    counter = rig.run("gw", "nft", "list", "counter", "ip", "kvfabric", "drop.private.acme")
     assert "packets 0" not in counter
 
 

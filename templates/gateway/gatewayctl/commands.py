@@ -185,10 +185,12 @@ def metrics(gateway: Gateway) -> int:
     for tenant in gateway.facts["tenants"]:
         whose = f'{me},tenant="{tenant["name"]}",vrf="{tenant["vrf"]}"'
         lines.append(_metric("denied_packets_total", whose, counters, f"denied.{tenant['name']}", "packets"))
+        lines += _dropped(whose, counters, tenant["name"])
         for exposure in tenant["exposures"]:
             label = exposure["label"]
             of = f'{whose},exposure="{exposure["name"]}",mode="{exposure["mode"]}"'
-            lines.append(_metric("new_connections_total", of, counters, f"new.{label}", "packets"))
+            if exposure["mode"] != "static":  # which has none
+                lines.append(_metric("new_connections_total", of, counters, f"new.{label}", "packets"))
             for way in ("out", "in"):
                 for unit in ("packets", "bytes"):
                     direction = f'{of},direction="{way}"'
@@ -197,12 +199,20 @@ def metrics(gateway: Gateway) -> int:
             if exposure["addresses"]:
                 ports = exposure["addresses"] * PORTS_PER_ADDRESS
                 lines.append(f"kvfabric_gateway_nat_pool_ports{{{of}}} {ports}")
-    for name in counters:
-        kind, _, reason = name.partition(".")
-        if kind == "drop":
-            lines.append(_metric("dropped_packets_total", f'{me},reason="{reason}"', counters, name, "packets"))
+    lines += _dropped(me, counters, "")
     sys.stdout.write(_grouped(lines))
     return 0
+
+
+def _dropped(labels: str, counters: dict[str, dict[str, int]], tenant: str) -> list[str]:
+    """Return the drop counters of a tenant (`drop.invalid.acme`), or those of nobody (`drop.invalid`)."""
+    found = []
+    for name in counters:
+        kind, _, rest = name.partition(".")
+        reason, _, whose = rest.partition(".")
+        if (kind, whose) == ("drop", tenant):
+            found.append(_metric("dropped_packets_total", f'{labels},reason="{reason}"', counters, name, "packets"))
+    return found
 
 
 def _metric(metric: str, labels: str, counters: dict[str, dict[str, int]], name: str, unit: str) -> str:

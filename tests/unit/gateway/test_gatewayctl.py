@@ -101,7 +101,9 @@ class Tools:
     def _nft(self, argv: list[str]) -> str:
         if "counters" in argv:
             counters = [{"counter": {"name": "new.acme.masquerade", "packets": 5, "bytes": 300}}]
-            return json.dumps({"nftables": [*counters, {"counter": {"name": "drop.edge", "packets": 2, "bytes": 1}}]})
+            for name, packets in (("drop.edge", 2), ("drop.no-state.acme", 3), ("new.acme.static", 0)):
+                counters.append({"counter": {"name": name, "packets": packets, "bytes": 1}})
+            return json.dumps({"nftables": counters})
         return json.dumps({"nftables": [{"set": {"name": "drained", **({"elem": [1]} if self.drained else {})}}]})
 
 
@@ -271,6 +273,11 @@ def test_metrics_are_prometheus_text(tools: Tools, call: Any, capsys: pytest.Cap
     assert "# TYPE kvfabric_gateway_new_connections_total counter" in text
     assert 'tenant="acme",vrf="Vrf-acme",exposure="masquerade",mode="masquerade"} 5' in text
     assert 'kvfabric_gateway_dropped_packets_total{gateway="gw-01",reason="edge"} 2' in text
+    lost = 'kvfabric_gateway_dropped_packets_total{gateway="gw-01",tenant="acme",vrf="Vrf-acme",reason="no-state"} 3'
+    assert lost in text
+    # static keeps no state: that is no connection, and not none
+    assert "kvfabric_gateway_new_connections_total" in text
+    assert not [line for line in text.splitlines() if "new_connections" in line and 'mode="static"' in line]
     samples = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
     assert all(value.isdigit() for _, _, value in samples)
     assert len({name for name, _, _ in samples}) == len(samples)
