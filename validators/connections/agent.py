@@ -120,9 +120,9 @@ class Agent:
         result, self.watch = self.watch.stop(), None
         return result
 
-    def entries(self, prefix: str) -> dict[str, Any]:
-        """Return the gateway's table entries that touch a prefix."""
-        return gateway_table.entries(prefix)
+    def entries(self, prefix: str, far: list[str]) -> dict[str, Any]:
+        """Return the gateway's table entries that a prefix has with some far ends."""
+        return gateway_table.entries(prefix, far)
 
     def forget(self, prefix: str) -> dict[str, Any]:
         """Delete the tester's own entries from the gateway's table."""

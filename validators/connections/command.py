@@ -172,8 +172,8 @@ def probe_ladder(
 
 
 def as_text(result: Result) -> str:
-    """Return a result and its parts as lines."""
-    lines = [f"{result.state.value:8} {result.subject}: {result.text}"]
+    """Return a result, with the place to look at, and its parts as lines."""
+    lines = [f"{result.state.value:8} {result.subject}: {result.text}" + (f" ({result.place})" if result.place else "")]
     lines += [f"  {part.state.value:8} {part.text}" for part in result.parts]
     return "\n".join(lines)
 

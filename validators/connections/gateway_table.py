@@ -102,10 +102,11 @@ class Watch:
         return result
 
 
-def entries(prefix: str, *, limit: int = 20) -> dict[str, Any]:
-    """Return how many table entries have an end in `prefix` (any of the four addresses), and the first few of them.
+def entries(prefix: str, far: list[str], *, limit: int = 20) -> dict[str, Any]:
+    """Return how many table entries `prefix` has with an address of `far` (as any of four ends), and the first few.
 
-    Raises OSError when the table cannot be read: that is not the same as an empty table.
+    Another tenant may have hosts with the same addresses in the table, but its own far ends. Raises OSError when the
+    table cannot be read: that is not the same as an empty table.
     """
     network = ipaddress.IPv4Network(prefix)
     found: list[str] = []
@@ -113,7 +114,7 @@ def entries(prefix: str, *, limit: int = 20) -> dict[str, Any]:
     public: Counter[str] = Counter()
     for line in _table():
         ends = re.findall(r"(?:src|dst)=([0-9.]+)", line)
-        if not any(ipaddress.IPv4Address(end) in network for end in ends):
+        if not (any(ipaddress.IPv4Address(end) in network for end in ends) and set(ends) & set(far)):
             continue
         total += 1
         public[ends[-1]] += 1

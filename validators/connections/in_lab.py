@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Any
 
@@ -214,12 +214,20 @@ def _each(
         say(f"{check} {site.target.subject}: {site.inside} by {site.gateway} to {site.outside}")
         testers.slow_down(_WAIT_S, _REST_S)
         try:
-            return probe(site, testers)
+            return _placed(probe(site, testers), site)
         except CouldNotRunError as error:  # of one exposure, which is nothing to the others
-            return Result(check, site.target.subject, State.ERROR, str(error), labels=site.target.labels)
+            return _placed(Result(check, site.target.subject, State.ERROR, str(error), labels=site.target.labels), site)
 
     found |= {site.target.subject: result for site, result in lab_waves.measure(plan, lab, sites, one, **how)}
     return [found[target.subject] for target in chosen]
+
+
+def _placed(result: Result, site: Site) -> Result:
+    """Name the gateway that was measured where something is wrong with it."""
+    if result.state not in (State.FAIL, State.ERROR) or result.place:
+        return result
+    exposure = site.target.exposure
+    return replace(result, place=f"{site.gateway}, exposure {exposure.name} of {exposure.tenant}")
 
 
 def site_of(plan: Plan, lab: Running, target: Target) -> Site:

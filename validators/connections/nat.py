@@ -323,10 +323,11 @@ def _static_in(bench: Bench, ends: Ends, protocol: str) -> Observed:
 
 
 def _state(gateway: AgentProcess | None, ends: Ends) -> Observed:
-    """Look into the gateway's table for either address of the static pair."""
+    """Look into the gateway's table for what either address of the static pair has there with the outside hosts."""
     if gateway is None:
         return {"known": False}
-    found = [gateway.call("entries", prefix=f"{address}/32") for address in (ends.host, ends.public)]
+    far = [ends.far, ends.other_far]
+    found = [gateway.call("entries", prefix=f"{address}/32", far=far) for address in (ends.host, ends.public)]
     return {
         "known": True,
         "entries": sum(item["entries"] for item in found),

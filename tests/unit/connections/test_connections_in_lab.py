@@ -239,7 +239,7 @@ def test_what_one_exposure_cannot_do_is_nothing_to_the_others(
     def probe(target: Target, testers: Testers) -> Result:
         if target.exposure.name == "forward":
             raise CouldNotRunError("its agent is silent")
-        return Result("x", target.subject, State.PASS, "")
+        return Result("x", target.subject, State.FAIL if target.exposure.name == "static" else State.PASS, "")
 
     seen: list[Testers] = []
     monkeypatch.setattr(lab_waves, "Stand", lambda *_: nullcontext())
@@ -247,10 +247,10 @@ def test_what_one_exposure_cannot_do_is_nothing_to_the_others(
     monkeypatch.setattr(in_lab, "probe_nat", probe)
     names = [("globex", "forward"), ("acme", "static"), ("acme", "masquerade")]
     results = in_lab.run_nat(plan, lab, only=names)  # type: ignore[arg-type]
-    assert [(r.subject, r.state) for r in results] == [
-        ("tenant globex forward", State.ERROR),
-        ("tenant acme static", State.PASS),
-        ("tenant acme masquerade", State.PASS),
+    assert [(r.subject, r.state, r.place) for r in results] == [
+        ("tenant globex forward", State.ERROR, "gw-02, exposure forward of globex"),
+        ("tenant acme static", State.FAIL, "gw-01, exposure static of acme"),
+        ("tenant acme masquerade", State.PASS, ""),
     ]
     assert [str(t.places["outside"].network) for t in seen] == ["198.18.0.0/28", "198.18.0.16/28", "198.18.0.32/28"]
     assert [lab_waves.number_of(t) for t in seen] == [0, 1, 2]  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validators.connections import idle_judge, ladder_judge, nat_judge
+from validators.connections import gateway_table, idle_judge, ladder_judge, nat_judge
 from validators.connections.arrays import packed, unpacked
 from validators.connections.idle import IdleSpec
 from validators.connections.idle_judge import IdleRow, ages_around
@@ -246,6 +246,15 @@ def test_what_is_declared_and_less_than_the_rfc_asks_is_said() -> None:
     result = nat_judge.judge("x", seen, replace(EXPOSED, expected={"hairpin": "no"}))
     assert result.state is State.PASS
     assert result.text.endswith("not as the RFCs ask, as declared: hairpin (RFC 4787 REQ-9)")
+
+
+def test_another_tenants_host_with_the_same_address_is_no_state_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "ipv4 2 udp 17 29 src={0} dst={1} sport=7 dport=8 src={1} dst={2} sport=8 dport=7 mark=513 zone=2 use=2"
+    table = [line.format("10.1.0.17", "192.0.2.7", "203.0.113.12")]
+    monkeypatch.setattr(gateway_table, "_table", lambda: table)
+    assert gateway_table.entries("10.1.0.17/32", ["198.18.0.10"])["entries"] == 0
+    table.append(line.format("10.1.0.17", "198.18.0.10", "203.0.113.30"))
+    assert gateway_table.entries("10.1.0.17/32", ["198.18.0.10"])["entries"] == 1
 
 
 FLOW = {"sent": 2001, "seen": 2001, "address": "203.0.113.1"}
