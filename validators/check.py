@@ -67,7 +67,7 @@ _CHECKS: dict[str, type[Check]] = {}
 class CheckInputs(BaseModel):
     """Base of a check's inputs: what the catalog may say, nothing else."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class DeviceInputs(CheckInputs):

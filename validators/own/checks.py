@@ -30,10 +30,10 @@ class CommandInputs(CheckInputs):
     """A name for reports, the devices (patterns or ranges), a command, and regular expressions, each for one line."""
 
     name: _Text
-    devices: tuple[_Text, ...] = Field(min_length=1)
+    devices: tuple[_Text, ...] = Field(min_length=1, strict=False)
     command: _Text
-    matches: tuple[_Text, ...] = ()
-    lacks: tuple[_Text, ...] = ()
+    matches: tuple[_Text, ...] = Field((), strict=False)
+    lacks: tuple[_Text, ...] = Field((), strict=False)
     timeout_s: Annotated[float, Field(gt=0, le=600)] = 30.0
 
     @field_validator("devices", "matches", "lacks", mode="before")
