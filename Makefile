@@ -48,6 +48,7 @@ ifneq ($(LAB),no)
 	@$(SUDO) $(BIN)/kvfabric lab build >/dev/null
 	@$(BIN)/kvfabric accept lab --engine uml
 endif
+	@echo "next: . $(VENV)/bin/activate && kvfabric new berlin --size xoc-256 (README.md, ten minutes)" >&2
 
 .PHONY: lint
 lint: install

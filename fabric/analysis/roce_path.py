@@ -15,6 +15,7 @@ from fabric.analysis.rendered import CONFIG_DB, NETWORK_SH, ROCE_SH, Rendered
 from fabric.analysis.rules.addresses import VXLAN_OVERHEAD
 from fabric.analysis.rules.hosts import settings_of
 from fabric.analysis.rules.qos import indexes
+from fabric.hints import names_hint
 from fabric.plan import FABRIC_LINK
 from fabric.problem import InputError, Problem
 
@@ -90,7 +91,8 @@ def _port(plan: Plan, name: str, fabric: str = "", rail: int = -1) -> tuple[str,
     server, colon, nic = name.partition(":")
     found = plan.servers.get(server)
     if found is None:
-        raise InputError([Problem("path.server", name, "there is no such server", "see `kvfabric plan SITE`")])
+        fix = names_hint(server, plan.servers, "servers")
+        raise InputError([Problem("path.server", name, "there is no such server", fix)])
     ports = [p for p in found.ports if p.tenant and (nic in {p.name, p.nic} if colon else p.rdma)]
     ports = [p for p in ports if not fabric or p.fabric == fabric]
     ports.sort(key=lambda p: p.rail != rail)

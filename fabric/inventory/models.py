@@ -129,7 +129,9 @@ class SwitchClass(_Model):
     model: str = Field(description="hardware profile, for example celestica-ds5000")
     name: Name | None = Field(None, description="prefix of the switch names; default <fabric>-<role>")
     was: Name | None = Field(None, description="previous prefix: keeps every number on a rename")
-    count: Annotated[int, Field(ge=1, le=2048)] | None = Field(None, description="default: as many as needed")
+    count: Annotated[int, Field(ge=1, le=2048)] | None = Field(
+        None, description="default: as few as will do; over spines the uplinks of a leaf must divide evenly"
+    )
     nos: Literal["sonic", "frr", "none"] | None = Field(None, description="default: the profile's")
     down: Zones | None = Field(None, description="ports towards servers (leaf) or leaves (spine): a zone, or a list")
     up: Zone | None = Field(None, description="ports towards spines")

@@ -16,11 +16,11 @@ from validators.connections.nat_bench import Bench, Side
 from validators.connections.passes import idle_pass, ladder_step
 from validators.connections.search import Search
 from validators.connections.step import StepObservation, StepSpec
+from validators.results import Result, State
 
 if TYPE_CHECKING:
     from fabric.plan import Plan
     from validators.connections.programs import Host
-    from validators.results import Result
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,10 @@ def probe_ladder(
 
 def as_text(result: Result) -> str:
     """Return a result, with the place to look at, and its parts as lines."""
-    lines = [f"{result.state.value:8} {result.subject}: {result.text}" + (f" ({result.place})" if result.place else "")]
+    # a pass that only strings its parts together says nothing that does not follow
+    told = result.state is State.PASS and result.text == "; ".join(part.text for part in result.parts)
+    text = f"all {len(result.parts)} hold" if told and len(result.parts) > 1 else result.text
+    lines = [f"{result.state.value:8} {result.subject}: {text}" + (f" ({result.place})" if result.place else "")]
     lines += [f"  {part.state.value:8} {part.text}" for part in result.parts]
     return "\n".join(lines)
 

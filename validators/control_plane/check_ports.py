@@ -41,7 +41,7 @@ def _judge_ports(
             text = f"{attribute} is {found or 'the default one'}, the plan says {value or 'the default one'}"
             parts.append(_port(check.name, device, link, State.FAIL, text.replace("vrf", "VRF").replace("mtu", "MTU")))
         else:
-            parts.append(_port(check.name, device, link, State.PASS, str(value)))
+            parts.append(_port(check.name, device, link, State.PASS, str(value or "the default one")))
     return parts
 
 

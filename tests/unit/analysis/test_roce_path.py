@@ -100,6 +100,12 @@ def test_one_leaf_has_one_certain_path() -> None:
     assert len(ecmp.path) == 2
 
 
+def test_a_server_that_is_none_is_told_what_is_close(site: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        prove(site.plan, Rendered(site.files), "compute-01", "compute-002")
+    assert "did you mean compute-001?" in caught.value.problems[0].fix
+
+
 def test_tenants_that_are_not_peers_have_no_path(site: Any) -> None:
     with pytest.raises(InputError) as caught:
         prove(site.plan, Rendered(site.files), "compute-001", "compute-002")

@@ -10,8 +10,10 @@ import pytest
 from fabric.cli.main import main
 from fabric.problem import CouldNotRunError
 from validators.connections import programs
+from validators.connections.command import as_text
 from validators.connections.controller import AgentProcess
 from validators.connections.programs import CommandHost
+from validators.results import Result, State
 
 pytestmark = pytest.mark.unit
 
@@ -103,3 +105,13 @@ def test_an_agent_that_reads_nothing_is_not_waited_for(monkeypatch: pytest.Monke
     with pytest.raises(CouldNotRunError, match="did not take its program within"):
         AgentProcess("x", host=CommandHost(sleeper))
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_a_pass_is_not_told_twice_and_a_failure_is_told_first() -> None:
+    good, bad = Result("c", "a", State.PASS, "one holds"), Result("c", "b", State.FAIL, "two does not")
+    both = Result("c", "x", State.PASS, "one holds; one holds", parts=(good, good))
+    assert as_text(both) == "pass     x: all 2 hold\n  pass     one holds\n  pass     one holds"
+    assert as_text(Result("c", "x", State.FAIL, "two does not", parts=(good, bad))).startswith(
+        "fail     x: two does not\n"
+    )
+    assert as_text(Result("c", "x", State.PASS, "7 of 7", parts=(good, good))).startswith("pass     x: 7 of 7\n")

@@ -90,6 +90,12 @@ def test_a_planted_fault_is_named(check, question, change, place, text):
     assert text in result.text
 
 
+def test_a_port_in_no_tenants_vrf_says_so_when_it_passes():
+    parts = {part.subject: part.text for part in ask("port-vrf").parts}
+    assert parts["leaf-01 E1/33"] == "the default one"
+    assert parts["leaf-01 E1/1/1"] == "Vrf-acme"
+
+
 def test_a_planted_fault_fails_no_other_check():
     for check, question, change, _, _ in FAULTS:
         for other in CONTROL:
