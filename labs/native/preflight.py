@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TRIAL_S = 20
+_SAID = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +83,30 @@ FEATURES = (
 
 
 @functools.cache
-def results(tree: Path) -> dict[str, bool]:
-    """Try every feature with the programs of the Debian root `tree`; returns name -> works. Needs root.
+def results(tree: Path) -> dict[str, str]:
+    """Try every feature with the programs of the Debian root `tree`; returns name -> why not, empty where it works.
 
-    Raises CouldNotRunError when nothing can be tried here.
+    Needs root. Raises CouldNotRunError when nothing can be tried here.
     """
-    if not _works("true", tree):
-        raise CouldNotRunError(f"no namespace can be made here, or {tree} is no Debian root: `unshare --net --mount`")
-    return {feature.name: _works(feature.trial, tree) for feature in FEATURES}
+    if why := _why_not("true", tree):
+        text = f"no namespace can be made here, or {tree} is no Debian root: `unshare --net --mount`: {why}"
+        raise CouldNotRunError(text)
+    return {feature.name: _why_not(feature.trial, tree) for feature in FEATURES}
 
 
-def _works(trial: str, tree: Path) -> bool:
-    """Whether a trial succeeds in network and mount namespaces of its own, which end with it."""
+def _why_not(trial: str, tree: Path) -> str:
+    """Return why a trial fails in network and mount namespaces of its own, which end with it; else nothing."""
     inside = 'mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && exec chroot "$1" /bin/sh -ec "$2"'
     command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", inside, "sh", str(tree), trial]
     environment = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=_TRIAL_S, env=environment)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+    except OSError as error:
+        return f"unshare: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"was not done within {_TRIAL_S} s"
+    said = " ".join(done.stderr.decode(errors="replace").split())[-_SAID:]
+    return said or f"exit {done.returncode}" if done.returncode else ""
 
 
 def missing(tree: Path) -> list[str]:
@@ -116,4 +121,8 @@ def limits(tree: Path) -> list[str]:
 
 def _lacking(tree: Path, *, needed: bool) -> list[str]:
     tried = results(tree)
-    return [f"this kernel lacks {f.name}: {f.without}" for f in FEATURES if f.needed == needed and not tried[f.name]]
+    return [
+        f"this kernel lacks {feature.name}: {feature.without} ({why})"
+        for feature in FEATURES
+        if feature.needed == needed and (why := tried[feature.name])
+    ]

@@ -19,7 +19,10 @@ pytestmark = pytest.mark.unit
 
 
 def _kernel(monkeypatch, *lacking):
-    tried = {feature.name: not any(word in feature.name for word in lacking) for feature in preflight.FEATURES}
+    tried = {
+        feature.name: "Not supported" if any(word in feature.name for word in lacking) else ""
+        for feature in preflight.FEATURES
+    }
     monkeypatch.setattr(preflight, "results", lambda _tree: tried)
     monkeypatch.setattr(machine.root, "cached", lambda: Path("/cache/root"))
     monkeypatch.setattr(machine.os, "geteuid", lambda: 0)
@@ -43,15 +46,17 @@ def test_what_is_merely_good_to_have_is_said_and_not_refused(monkeypatch):
     _kernel(monkeypatch, "netem", "Soft-RoCE")
     assert machine.lacks() == []
     assert machine.limits() == [
-        "this kernel lacks netem: no `lab impair`",
-        "this kernel lacks Soft-RoCE in namespaces (rdma_rxe, kernel 7): no RDMA between servers",
+        "this kernel lacks netem: no `lab impair` (Not supported)",
+        "this kernel lacks Soft-RoCE in namespaces (rdma_rxe, kernel 7): no RDMA between servers (Not supported)",
     ]
 
 
 def test_each_feature_says_what_is_lost_without_it(monkeypatch):
     _kernel(monkeypatch, *(feature.name for feature in preflight.FEATURES))
     said = machine.lacks() + machine.limits()
-    assert sorted(said) == sorted(f"this kernel lacks {f.name}: {f.without}" for f in preflight.FEATURES)
+    assert sorted(said) == sorted(
+        f"this kernel lacks {f.name}: {f.without} (Not supported)" for f in preflight.FEATURES
+    )
 
 
 def test_lab_up_names_what_the_kernel_lacks_and_starts_nothing(monkeypatch, tmp_path, capsys):
@@ -98,10 +103,25 @@ def test_trials_are_made_by_doing_in_the_labs_own_root(monkeypatch, tmp_path):
     if machine.os.geteuid() or not shutil.which("busybox"):
         pytest.skip("making a network namespace needs root, and a small root needs busybox")
     tree = _tree(tmp_path)
-    trials = {"yes": "true", "no": "false", "of the root": "test ! -e /etc/passwd", "proc": "test -r /proc/net/dev"}
+    trials = {
+        "yes": "true",
+        "no": "exit 3",
+        "said": "echo no such >&2; false",
+        "late": "while :; do :; done",
+        "of the root": "test ! -e /etc/passwd",
+        "proc": "test -r /proc/net/dev",
+    }
     features = tuple(preflight.Feature(name, trial, "-") for name, trial in trials.items())
     monkeypatch.setattr(preflight, "FEATURES", features)
-    assert preflight.results(tree) == {"yes": True, "no": False, "of the root": True, "proc": True}
+    monkeypatch.setattr(preflight, "_TRIAL_S", 1)
+    assert preflight.results(tree) == {
+        "yes": "",
+        "no": "exit 3",
+        "said": "no such",
+        "late": "was not done within 1 s",
+        "of the root": "",
+        "proc": "",
+    }
     assert str(tree) not in Path("/proc/mounts").read_text()
 
 
