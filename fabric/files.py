@@ -1,10 +1,22 @@
-"""Writing files: a reader sees the old file or the new one, never half of one."""
+"""Files: a reader sees the old one or the new one, never half of one; and none is read that has no end."""
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+MOST_BYTES = 64 * 1024 * 1024
+
+
+def read_whole(path: Path, most: int = MOST_BYTES) -> bytes:
+    """Return what a file or a pipe holds. Raises OSError, EFBIG for more than `most` bytes: `/dev/zero` has no end."""
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
 
 
 def replace_file(path: Path, data: str | bytes, *, mode: int = 0o644, sync: bool = False) -> None:

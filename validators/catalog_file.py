@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import ValidationError
 
+from fabric.files import read_whole
 from fabric.problem import InputError, Problem
 from validators.catalog import Case, make_case
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from validators.check import Check, CheckInputs
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_BYTES = 64 * 1024 * 1024
 _MAX_NODES = 1000
 _AGAIN = "`kvfabric catalog SITE > catalog.yaml` writes one to edit"
 
@@ -93,11 +93,7 @@ def _line(node: yaml.Node) -> int:
 
 def _compose(path: Path) -> yaml.Node | None:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(
-                [Problem("catalog.size", path.name, "the file is larger than 64 MiB", "split the run", str(path))]
-            )
-        return yaml.compose(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        return yaml.compose(read_whole(path).decode(), Loader=_LOADER)
     except OSError as error:
         raise InputError(
             [Problem("catalog.missing", path.name, f"cannot be read: {error.strerror}", _AGAIN, str(path), 1)]

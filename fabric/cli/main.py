@@ -28,6 +28,7 @@ from fabric.cli.endings import (
     silence,
 )
 from fabric.cli.exits import EXIT_COULD_NOT_RUN, EXIT_INPUT
+from fabric.files import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,6 +148,7 @@ _FIXES = {
     errno.EEXIST: "a file of that name is in the way: name another",
     errno.EISDIR: "it is a folder: name a file",
     errno.ENAMETOOLONG: "shorten the name",
+    errno.EFBIG: f"give a file of at most {MOST_BYTES >> 20} MiB",
 }
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pydantic import ValidationError
 
+from fabric.files import read_whole
 from fabric.inventory.models import Site
 from fabric.problem import InputError, Problem, Severity
 from fabric.resources import data_folder
@@ -115,9 +116,7 @@ def parse_file(file: Path, problems: list[Problem], places: dict[Path_, tuple[st
         return {}
 
     try:
-        if file.stat().st_size > _MAX_BYTES:
-            return broken("the file is larger than 16 MiB", fix="an inventory is a few dozen lines")
-        text = file.read_text(encoding="utf-8")
+        text = read_whole(file, _MAX_BYTES).decode()
     except UnicodeDecodeError:
         return broken("the file is not UTF-8 text", fix="save it as UTF-8")
     except OSError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fabric.files import read_whole
 from fabric.kv.model import MOST, Attention, KvModel, LayerGroup
 from fabric.problem import InputError, Problem
 from fabric.strict_json import loads
@@ -29,7 +30,7 @@ _FULL = {"full_attention", "attention", "global_attention"}
 def read_config(path: Path) -> KvModel:
     """Return the model a `config.json` describes. Raises InputError when it cannot be read or lacks a number."""
     try:
-        data = loads(path.read_bytes())
+        data = loads(read_whole(path))
     except ValueError as error:
         raise InputError([Problem("kv.config-json", str(path), f"is not JSON: {error}", file=str(path))]) from error
     if not isinstance(data, dict):

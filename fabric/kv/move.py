@@ -15,6 +15,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fabric.files import read_whole
 from fabric.kv.link import one_way_bytes_per_second
 from fabric.kv.model import KvModel, LayerGroup, model_from_data
 from fabric.kv.size import Layout, piece_plan
@@ -172,7 +173,7 @@ def read_decisions(path: Path) -> list[Decision]:
     decisions: list[Decision] = []
     problems: list[Problem] = []
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode()
     except UnicodeDecodeError:
         raise InputError(
             [Problem("kv.decision", path.name, "the file is not UTF-8 text", _RECORD, str(path))]

@@ -8,10 +8,12 @@ A trace is a CSV with a header: `arrival_s,input_tokens,output_tokens` and, when
 from __future__ import annotations
 
 import csv
+import io
 import random
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fabric.files import read_whole
 from fabric.kv.model import MOST
 from fabric.problem import InputError, Problem
 
@@ -28,6 +30,8 @@ _COLUMNS = {
     "tenant": ("tenant",),
 }
 _MOST_SECONDS = 1e12
+# published traces have millions of lines
+_MOST_BYTES = 1 << 30
 _REQUIRED = ("arrival_s", "input_tokens", "output_tokens")
 
 
@@ -48,14 +52,13 @@ def read_trace(path: Path) -> list[Request]:
     requests: list[Request] = []
     problems: list[Problem] = []
     try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            columns = _find_columns(reader.fieldnames or (), str(path))
-            for row in reader:
-                try:
-                    requests.append(_from_row(row, columns))
-                except (ValueError, TypeError) as error:
-                    problems.append(Problem("kv.trace", "request", str(error), file=str(path), line=reader.line_num))
+        reader = csv.DictReader(io.StringIO(read_whole(path, _MOST_BYTES).decode("utf-8-sig"), newline=""))
+        columns = _find_columns(reader.fieldnames or (), str(path))
+        for row in reader:
+            try:
+                requests.append(_from_row(row, columns))
+            except (ValueError, TypeError) as error:
+                problems.append(Problem("kv.trace", "request", str(error), file=str(path), line=reader.line_num))
     except (UnicodeDecodeError, csv.Error) as error:
         text = f"is not a CSV file: {error}"
         raise InputError([Problem("kv.trace", "trace", text, "give a CSV in UTF-8", str(path))]) from None

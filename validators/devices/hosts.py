@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from fabric.files import read_whole
 from fabric.plan import GATEWAY, SERVER
 from fabric.problem import InputError, Problem
 from validators.devices.dialects import LINUX, SONIC, SONIC_CLI
@@ -90,7 +91,7 @@ class Host:
 def read_hosts(path: Path, plan: Plan) -> dict[str, Host]:
     """Read a hosts file. Raises InputError with everything that is wrong in it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode()
         lines, problems = _lines(path, text)
         data = yaml.safe_load(text)
     except OSError as error:

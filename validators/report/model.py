@@ -145,13 +145,26 @@ class Run:
 
 def interruption(info: RunInfo, records: list[Record]) -> Record:
     """Return what a run without an end says of itself: how far it came, which stages lack cases, and how to go on."""
-    done = Counter(record.stage for record in records)
-    left = {stage: count - done[stage] for stage, count in info.cases.items() if count > done[stage]}
+    left = _left(info, records)
     text = f"the run has no end: it was interrupted, or still runs. {len(records)}"
     text += f" of {sum(info.cases.values())} cases ended" if info.cases else " cases ended"
-    text += f"; not run: {', '.join(f'{count} of {stage}' for stage, count in left.items())}" if left else ""
+    text += f"; not run: {left}" if left else ""
     text += f". Go on with the same `kvfabric accept`, --resume and --name {info.name}"
     return Record("run", "run", Result("run", info.name, State.ERROR, text))
+
+
+def loss(info: RunInfo, records: list[Record]) -> Record | None:
+    """Return what a run that has ended says of cases that its journal lacks; None when it has them all."""
+    if not (left := _left(info, records)):
+        return None
+    text = f"the journal lacks cases of a run that has ended: {left}. Lines were taken out of it: run again"
+    return Record("run", "run", Result("run", info.name, State.ERROR, text))
+
+
+def _left(info: RunInfo, records: list[Record]) -> str:
+    """How many cases of which stages have no record, in words."""
+    done = Counter(record.stage for record in records)
+    return ", ".join(f"{count - done[stage]} of {stage}" for stage, count in info.cases.items() if count > done[stage])
 
 
 def seconds_of(record: Record) -> float:

@@ -10,7 +10,7 @@ from fabric.strict_json import loads
 from validators.journal import read_journal
 from validators.report.html import to_html
 from validators.report.junit import to_junit
-from validators.report.model import Run, interruption
+from validators.report.model import Run, interruption, loss
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import is_drawing
 
@@ -30,13 +30,15 @@ TOPOLOGY = "topology.json"
 
 
 def load_run(folder: Path) -> Run:
-    """Read a run; one without an end has one more record, an ERROR that says so in every format.
+    """Read a run; one without its end or without some of its cases has one more record, an ERROR that says so.
 
     Raises InputError when the folder holds none.
     """
     info, records = read_journal(folder)
     if not info.finished:
         records.append(interruption(info, records))
+    elif lost := loss(info, records):
+        records.append(lost)
     return Run(info, tuple(records), _read_topology(folder / TOPOLOGY))
 
 

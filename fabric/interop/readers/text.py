@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fabric.files import read_whole
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-MAX_BYTES = 64 * 1024 * 1024
 
 
 def read_text(path: Path) -> str:
@@ -21,9 +20,7 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise refuse("this is a folder", "name a file in it")
-        if path.stat().st_size > MAX_BYTES:
-            raise refuse("the file is larger than 64 MiB", "a cable map has one line a cable")
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise refuse("the file is not UTF-8 text", "save it as UTF-8 CSV or YAML") from error
     except OSError as error:

@@ -72,6 +72,16 @@ def test_a_damaged_journal_names_its_line(
         assert json.loads(out)["problems"]
 
 
+def test_a_case_that_was_taken_out_of_a_journal_is_missed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    end = {"event": "end", "at": "2026-01-01T00:00:09Z"}
+    for count, verdict in ((1, "accepted"), (2, "not decided")):
+        first = {**_FIRST, "cases": {"cabling": count}}
+        folder = str(_run_of(tmp_path / str(count), first, _CASE, end))
+        _, out, _ = _run(capsys, "report", "show", folder, "--format", "json")
+        assert json.loads(out)["verdict"] == verdict
+    assert "the journal lacks cases of a run that has ended: 1 of cabling" in out
+
+
 def _with(**changes: Any) -> dict[str, Any]:
     return {**_CASE, "result": {**_CASE["result"], **changes}}
 

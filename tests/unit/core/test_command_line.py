@@ -323,3 +323,22 @@ def test_nothing_checked_is_code_four(tmp_path: Path) -> None:
     done = run_cli("check", "lab", "--from", str(tmp_path))
     assert done.returncode == 4
     assert "nothing was checked" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "lab", "/dev/zero"),
+        ("import", "/dev/zero", "--out", "{tmp}/out"),
+        ("kv", "size", "--config", "/dev/zero", "--tokens", "1"),
+        ("kv", "move", "--replay", "/dev/zero"),
+        ("accept", "lab", "--list", "--catalog", "/dev/zero"),
+        ("accept", "lab", "--list", "--hosts", "/dev/zero"),
+        ("plan", "{tmp}"),
+    ],
+)
+def test_what_has_no_end_is_not_read_to_it(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").symlink_to("/dev/zero")
+    done = run_cli(*(word.format(tmp=tmp_path) for word in words))
+    assert (done.returncode, "File too large" in done.stderr, "fix:" in done.stderr) == (2, True, True), done.stderr
+    assert not (tmp_path / "out").exists()
