@@ -42,6 +42,9 @@ def reasons(step: StepObservation, pool: Iterable[str] | None = None) -> list[st
     ]
     counters = step.gateway.get("counters", {})
     found += [(counters.get(name, 0), f"gateway counted {name} {counters.get(name, 0)}") for name in _DROP_COUNTERS]
+    for name, where in (("softnet_drops", "before its stack"), ("interface_drops", "at its interfaces")):
+        lost = step.gateway.get(name) or 0
+        found.append((lost, f"gateway dropped {lost} packets {where}"))
     texts = [text for number, text in found if number > 0]
     if pool is not None:
         strangers = sorted(set(step.public_addresses) - set(pool))
@@ -63,7 +66,7 @@ def judge_step(
     text = f"{step.validated} of {step.connections} {step.protocol} connections validated at {step.real_per_s:,.0f}/s"
     if what is Outcome.TESTER_LIMITED:
         text += f", tester-limited: {step.asked_per_s:,.0f}/s were asked"
-    text = "; ".join([text, *why])
+    text = "; ".join([text, *why, *_beside(step)])
     return Result(
         CHECK,
         f"{subject} {step.protocol} {step.connections} at {step.asked_per_s:,.0f}/s",
@@ -73,6 +76,18 @@ def judge_step(
         labels={**(labels or {}), "protocol": step.protocol},
         evidence=step.to_dict(),
     )
+
+
+def _beside(step: StepObservation) -> list[str]:
+    """Return what the gateway and the flows showed meanwhile, in words; what was not measured is left out."""
+    words, gateway = [], step.gateway
+    if {"p50", "p99"} <= step.handshake_ms.keys():
+        words.append(f"handshake p50 {step.handshake_ms['p50']:.1f} ms, p99 {step.handshake_ms['p99']:.1f} ms")
+    if gateway.get("count_peak") is not None and gateway.get("max"):
+        words.append(f"NAT table {gateway['count_peak']:,} of {gateway['max']:,}")
+    if "cpu_busy" in gateway:
+        words.append(f"gateway CPU {100 * gateway['cpu_busy']:.0f} %")
+    return words
 
 
 def _figures(step: StepObservation, limit: str) -> tuple[Measurement, ...]:

@@ -73,6 +73,15 @@ def test_a_ladder_that_never_fails_says_that_the_ladder_ended() -> None:
         ({"validated": 499, "tester_drops": 1}, State.UNKNOWN, "tester itself lost"),
         ({"public_addresses": {"10.1.1.1": 3}}, State.FAIL, "not of the pool: 10.1.1.1"),
         ({"gateway": {"counters": {"early_drop": 7}}}, State.PASS, "early_drop 7"),
+        ({"gateway": {"softnet_drops": 3}}, State.PASS, "gateway dropped 3 packets before its stack"),
+        (
+            {
+                "gateway": {"count_peak": 812, "max": 65536, "cpu_busy": 0.34},
+                "handshake_ms": {"p50": 0.9, "p99": 2.14, "flows": 5},
+            },
+            State.PASS,
+            "/s; handshake p50 0.9 ms, p99 2.1 ms; NAT table 812 of 65,536; gateway CPU 34 %",
+        ),
     ],
 )
 def test_steps(change: dict[str, Any], state: State, words: str) -> None:
