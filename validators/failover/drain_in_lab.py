@@ -15,7 +15,7 @@ from validators.connections.in_lab import quiet
 from validators.connections.lab_stand import Stand
 from validators.failover import judge as failover
 from validators.failover.drain import CHECK, DrainSeen, NewFlow, OpenFlow, gateway_of, judge
-from validators.failover.in_lab import first_tenant, mend, settled
+from validators.failover.in_lab import first_tenant, mend, not_back, settled, unsettled
 from validators.failover.lanes import Lane, Rates, Traffic, lay
 from validators.results import Result, State, combine
 
@@ -49,8 +49,8 @@ def run_drain(
 ) -> list[Result]:
     """Drain the preferred gateway of a tenant (the first that exposes anything), stop it, bring it back.
 
-    Disruptive. Returns a result an exposure. Raises InputError for names that do not exist and CouldNotRunError when
-    the lab is not well before, or after.
+    Disruptive. Returns a result an exposure, and one that fails when the gateway does not come back. Raises InputError
+    for names that do not exist and CouldNotRunError when the lab is not well before.
     """
     layout = lay(plan, lab, tenant or first_tenant(plan), exposure, rates)
     settled(lab)
@@ -63,8 +63,8 @@ def run_drain(
             drain.run()
         finally:
             drain.undo()
-    settled(lab)
-    return [*results, *(drain.judged(lane) for lane in layout.lanes)]
+    gone = not_back(CHECK, layout.gateway, "drain", drain.missing)
+    return [*results, *(drain.judged(lane) for lane in layout.lanes), *gone]
 
 
 @dataclass
@@ -80,6 +80,7 @@ class _Drain:
     stopped_ns: int | None = None
     exit_code: int | None = None
     said: str = ""
+    missing: str = ""
     left: dict[str, int] = field(default_factory=dict)
     landed: dict[str, int] = field(default_factory=dict)
     returned: dict[str, int] = field(default_factory=dict)
@@ -112,7 +113,7 @@ class _Drain:
         self._end("stopping", hang_up=True)
         self.say(f"{CHECK} {self.gateway}: back, and undone")
         self.undo()
-        settled(self.lab)
+        self.missing = unsettled(self.lab)
         before = self._new_connections()
         self.traffic.begin()
         time.sleep(2.0)

@@ -34,6 +34,7 @@ BFD_MS = 900.0  # 300 ms x 3, on every session
 _ROUTING_MS = 2100.0  # a lab has one CPU for all its routers
 _PAUSE_MS = 450.0  # half of BFD's patience
 _LEASE_S = 300.0
+GONE = "not back"  # the case of a result that says so
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ def run_failover(
 ) -> list[Result]:
     """Break the preferred gateway of a tenant (the first that exposes anything) in each case and bring it back.
 
-    Disruptive. Returns two results an exposure and case: the loss and the return. Raises InputError for names that do
-    not exist and CouldNotRunError when the lab is not well before, or after.
+    Disruptive. Returns two results an exposure and case: the loss and the return; and one that fails when the gateway
+    does not come back, after which no other case is tried. Raises InputError for names that do not exist and
+    CouldNotRunError when the lab is not well before.
     """
     wanted = chosen_cases(cases)
     layout = lay(plan, lab, tenant or first_tenant(plan), exposure, rates)
@@ -94,9 +96,10 @@ def run_failover(
             for case in wanted:
                 say(f"{CHECK} {gateway} {case.name}: {case.text}")
                 results += _Failover(plan, lab, traffic, gateway, case, within_ms).run()
+                if any(result.labels.get("case") == GONE for result in results):
+                    break
     finally:
         mend(lab)
-    settled(lab)
     return results
 
 
@@ -117,9 +120,21 @@ def mend(lab: Running, target: str = "") -> None:
 
 def settled(lab: Running, timeout_s: float = 90) -> None:
     """Wait until the lab is what the plan says; raises CouldNotRunError with what is missing."""
-    missing = lab.call("converge", timeout_s=timeout_s)["missing"]
+    missing = unsettled(lab, timeout_s)
     if missing:
-        raise CouldNotRunError(f"lab {lab.name} is not as planned: {'; '.join(missing[:4])}")
+        raise CouldNotRunError(f"lab {lab.name} is not as planned: {missing}")
+
+
+def unsettled(lab: Running, timeout_s: float = 90) -> str:
+    """Wait until the lab is what the plan says; return what is missing when the time is over, else nothing."""
+    return "; ".join(lab.call("converge", timeout_s=timeout_s)["missing"][:4])
+
+
+def not_back(check: str, gateway: str, event: str, missing: str) -> list[Result]:
+    """Return the result of a gateway that did not come back after an event; none when nothing is `missing`."""
+    text = f"{gateway} is not back: the lab is not as planned: {missing}"
+    labels = {"gateway": gateway, "case": GONE}
+    return [Result(check, f"{gateway} {event}", State.FAIL, text, gateway, labels=labels)] if missing else []
 
 
 @dataclass
@@ -131,6 +146,7 @@ class _Failover:
     case: Case
     within_ms: float
     event_ns: int = 0
+    missing: str = ""
 
     def run(self) -> list[Result]:
         target, why = self._target()
@@ -142,7 +158,7 @@ class _Failover:
             back = self._watch("back", lambda: self._heal(target), after_s=self.within_ms / 1000 + 1)
         finally:
             mend(self.lab, target)
-        return [*lost, *back]
+        return [*lost, *back, *not_back(CHECK, self.gateway, self.case.name, self.missing)]
 
     def _target(self) -> tuple[str, str]:
         """Return what the lab is to break, and why it cannot be asked for here; one of them is empty."""
@@ -166,7 +182,7 @@ class _Failover:
 
     def _heal(self, target: str) -> None:
         mend(self.lab, target)
-        settled(self.lab)
+        self.missing = unsettled(self.lab)
 
     def _watch(self, phase: str, event: Callable[[], None], after_s: float) -> list[Result]:
         self.traffic.begin()

@@ -58,7 +58,8 @@ def judge(
     is unknown when they are further apart than a quarter of `within_ms`.
 
     What fails is unknown when a tester's host stood still for longer than `longest_pause_ms`: whatever it then missed
-    or sent late would be held against the gateway.
+    or sent late would be held against the gateway. What a pause does not explain fails all the same: a silence without
+    end that is longer than all of it.
     """
     marks = {**(labels or {}), "mode": declared.mode}
     parts = [_quality(subject, seen, declared.within_ms / 4), _long_flows(subject, seen, declared)]
@@ -80,7 +81,7 @@ def judge(
 
 
 def _held_up(part: Result, pause_ms: float) -> Result:
-    if part.state not in (State.FAIL, State.ERROR):
+    if part.state not in (State.FAIL, State.ERROR) or part.evidence.get("certain"):
         return part
     text = f"{part.text}; tester-limited: a tester's host did not let it run for {pause_ms:.0f} ms"
     return replace(part, state=State.UNKNOWN, text=text)
@@ -142,7 +143,13 @@ def _long_flows(subject: str, seen: FlowsSeen, declared: Declared) -> Result:
         text += f"; {len(late)} were out for more than {declared.within_ms:g} ms"
     if moved:
         text += f"; {len(moved)} changed their public address"
-    return Result(CHECK, name, State.FAIL if died or late or moved else State.PASS, text, measurements=figures)
+    gone = [way for slot in died for way in (slot.towards, slot.back) if _for_good(way, seen, declared)]
+    state = State.FAIL if died or late or moved else State.PASS
+    return Result(CHECK, name, state, text, measurements=figures, evidence={"certain": bool(gone)})
+
+
+def _for_good(silence: Silence, seen: FlowsSeen, declared: Declared) -> bool:
+    return silence.first_good_ns is None and silence.outage_ms > declared.within_ms + seen.pause_ms
 
 
 def outage_figures(slots: Iterable[SlotSeen]) -> tuple[Measurement, ...]:
@@ -192,7 +199,8 @@ def _new_connections(subject: str, seen: FlowsSeen, declared: Declared) -> Resul
     figure = Measurement("new connections out", silence.outage_ms, "ms", seen.canaries_opened)
     if silence.first_good_ns is None:
         text = f"new connections never worked again ({silence.outage_ms:.0f} ms until the end)"
-        return Result(CHECK, name, State.FAIL, text, measurements=(figure,))
+        certain = {"certain": _for_good(silence, seen, declared)}
+        return Result(CHECK, name, State.FAIL, text, measurements=(figure,), evidence=certain)
     state = State.PASS if silence.outage_ms <= declared.within_ms else State.FAIL
     text = f"new connections were out for {silence.outage_ms:.0f} ms, declared {declared.within_ms:g} ms"
     return Result(CHECK, name, state, text, measurements=(figure,))

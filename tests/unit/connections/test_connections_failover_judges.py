@@ -48,7 +48,11 @@ def _seen(*slots: SlotSeen, **change: Any) -> FlowsSeen:
         (STATIC, _seen(LIVED, new_silence=None), State.ERROR),
         (STATIC, _seen(LIVED, tester_drops=3), State.ERROR),
         (STATIC, _seen(LIVED, tester_drops=3, pause_ms=1500.0), State.UNKNOWN),
-        (STATIC, _seen(LIVED, DIED, pause_ms=1500.0), State.UNKNOWN),
+        (STATIC, _seen(LIVED, DIED, pause_ms=2500.0), State.UNKNOWN),
+        # silent to the end, for longer than a pause of the tester explains
+        (STATIC, _seen(LIVED, DIED, pause_ms=1500.0), State.FAIL),
+        (STATIC, _seen(LIVED, new_silence=GONE, pause_ms=1500.0), State.FAIL),
+        (STATIC, _seen(LIVED, new_silence=GONE, pause_ms=2500.0), State.UNKNOWN),
         (STATIC, _seen(LIVED, pause_ms=1500.0), State.PASS),
         (KEPT, _seen(LIVED), State.PASS),
         (KEPT, _seen(LIVED, DIED), State.FAIL),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -241,3 +243,46 @@ def test_a_site_without_a_lab_is_skipped():
     with pytest.raises(NotJudgedError, match="kvfabric probe") as error:
         GatewayDrain().collect(Context(PLAN, site, UndoLog.__new__(UndoLog)), DRAIN)
     assert error.value.state is State.SKIPPED
+
+
+class LabThatStaysDown:
+    """A lab that is as planned until something is cut in it."""
+
+    name = "lab"
+
+    def __init__(self):
+        self.cuts = []
+
+    def call(self, verb, **asked):
+        if verb == "cut":
+            self.cuts.append(asked["how"])
+        missing = ["gw-01: no session with leaf-01 is up"] if self.cuts else []
+        return {"converge": {"missing": missing}, "faults": [], "cut": {}}[verb]
+
+
+def test_a_gateway_that_does_not_come_back_fails_by_name_and_ends_the_cases(monkeypatch):
+    """What the loss showed is told as well: it was no reason to return nothing."""
+
+    class Traffic:
+        def __init__(self, *_):
+            pass
+
+        def begin(self):
+            pass
+
+        def end(self):
+            return []
+
+        def clock_ns(self):
+            return EVENT_NS
+
+    layout = SimpleNamespace(gateway="gw-01", left_out=(), places={}, blocks=())
+    monkeypatch.setattr(in_lab, "lay", lambda *_: layout)
+    monkeypatch.setattr(in_lab, "Stand", lambda *_: nullcontext())
+    monkeypatch.setattr(in_lab, "Traffic", Traffic)
+    monkeypatch.setattr(in_lab.time, "sleep", lambda _s: None)
+    lab = LabThatStaysDown()
+    (result,) = in_lab.run_failover(PLAN, lab, tenant="acme", cases=["process", "node"])
+    assert (result.state, result.subject, result.place) == (State.FAIL, "gw-01 process", "gw-01")
+    assert result.text == "gw-01 is not back: the lab is not as planned: gw-01: no session with leaf-01 is up"
+    assert lab.cuts == ["daemons"]
