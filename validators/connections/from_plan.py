@@ -104,11 +104,11 @@ class Target:
         )
 
     def failover(self, within_ms: float, failing: str) -> Declared:
-        """Return what a failover of gateway `failing` must look like."""
+        """Return what a failover of gateway `failing` must look like for flows of TCP (for static: of any protocol)."""
         if self.exposure.mode != "masquerade":
-            return Declared(self.exposure.mode, within_ms)
+            return Declared(self.exposure.mode, within_ms, told=self.exposure.mode == "portForward")
         before = self.pool(failing)
-        return Declared("masquerade", within_ms, before, self.pool() - before)
+        return Declared("masquerade", within_ms, before, self.pool() - before, told=True)
 
     def _check(self, addresses: Iterable[str]) -> None:
         private = [IPv4Network(prefix) for prefix in self.exposure.private]

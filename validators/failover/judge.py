@@ -28,7 +28,8 @@ class Declared:
     """What is promised: `mode` of the exposure, `within_ms` until new connections work, addresses before and after.
 
     `before` and `after` are the public addresses of the gateway that fails and of those that take over; empty: any.
-    `state_kept`: the event leaves the gateway and its flows where they are (a link of several is lost).
+    `state_kept`: the event leaves the gateway and its flows where they are (a link of several is lost). `told`: who
+    takes over resets TCP flows that it does not know, so that no end waits for its own timers.
     """
 
     mode: str
@@ -36,6 +37,7 @@ class Declared:
     before: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
     state_kept: bool = False
+    told: bool = False
 
     @property
     def survives(self) -> bool:
@@ -127,8 +129,10 @@ def _long_flows(subject: str, seen: FlowsSeen, declared: Declared) -> Result:
     resets = sum(slot.reset for slot in died)
     how = f"{len(died)} of {total} died ({resets} by RST, {len(died) - resets} in silence)"
     if not declared.survives:
-        state = State.FAIL if lived else State.PASS
+        untold = len(died) - resets if declared.told else 0
+        state = State.FAIL if lived or untold else State.PASS
         text = f"{declared.mode}: {how}"
+        text += f"; {untold} were not told, a reset is declared" if untold else ""
         if lived:
             text += f"; {len(lived)} lived on although their state was on the gateway that failed"
         return Result(CHECK, name, state, text)

@@ -61,6 +61,8 @@ def _seen(*slots: SlotSeen, **change: Any) -> FlowsSeen:
         (STATIC, _seen(LIVED, resolution_ms=float("inf")), State.UNKNOWN),
         (STATIC, _seen(), State.ERROR),
         (MASQUERADE, _seen(DIED), State.PASS),
+        (replace(MASQUERADE, told=True), _seen(DIED), State.FAIL),
+        (replace(MASQUERADE, told=True), _seen(replace(DIED, reset=True)), State.PASS),
         (MASQUERADE, _seen(LIVED), State.FAIL),
         (MASQUERADE, _seen(replace(DIED, remade_ms=None)), State.FAIL),
         (MASQUERADE, _seen(replace(DIED, public_after="203.0.113.1")), State.FAIL),
