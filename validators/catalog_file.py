@@ -9,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from fabric.files import read_whole
+from fabric.hints import names_hint
 from fabric.problem import InputError, Problem
 from validators.catalog import Case, make_case
 
@@ -188,8 +189,8 @@ _NOT_PLAIN = (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeEr
 
 
 def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems: list[Problem]) -> Case | None:
-    def wrong(field: str, text: str) -> None:
-        fix = f"see `kvfabric catalog --explain {check.name}`"
+    def wrong(field: str, text: str, fix: str = "") -> None:
+        fix = fix or f"see `kvfabric catalog --explain {check.name}`"
         problems.append(Problem("catalog.inputs", check.name, text, fix, str(path), _line(node), field))
 
     try:
@@ -213,8 +214,8 @@ def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems:
             wrong(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))
         return None
     if unknown := _not_in_plan(plan, inputs):
-        for field, value in unknown:
-            wrong(field, f"the plan has no {field} '{value}'")
+        for field, value, known in unknown:
+            wrong(field, f"the plan has no {field} '{value}'", names_hint(value, known, "the plan has"))
         return None
     try:
         return make_case(plan, check, inputs, tags)
@@ -223,10 +224,11 @@ def _case(plan: Plan, check: type[Check], node: yaml.Node, path: Path, problems:
         return None
 
 
-def _not_in_plan(plan: Plan, inputs: CheckInputs) -> list[tuple[str, str]]:
-    """Return the inputs that name something, field and name, that the plan does not have."""
+def _not_in_plan(plan: Plan, inputs: CheckInputs) -> list[tuple[str, str, list[str]]]:
+    """Return the inputs that name something that the plan does not have: field, name, and what the plan has."""
     given = {field: str(value) for field, value in inputs if field in _NAMES}
-    return [(field, name) for field, name in given.items() if name not in _NAMES[field](plan, given)]
+    known = {field: list(_NAMES[field](plan, given)) for field in given}
+    return [(field, name, known[field]) for field, name in given.items() if name not in known[field]]
 
 
 def _exposures(plan: Plan, given: dict[str, str]) -> Iterable[str]:

@@ -131,6 +131,7 @@ _ACCEPT = f"{_ASK}, or --from DIR (a snapshot or an earlier run), or --engine um
 
 
 def _open_lab(wanted: Acceptance) -> Devices:
+    from labs import state
     from labs.client import attach
     from validators.devices.lab import LabDevices
 
@@ -150,7 +151,8 @@ def _open_lab(wanted: Acceptance) -> Devices:
     if running.lab.plan_digest and running.lab.plan_digest != wanted.plan.digest:
         text = f"the lab {running.lab.name} was made from another plan ({running.lab.plan_digest[:12]})"
         raise InputError([Problem("accept.lab", wanted.plan.site, text, "start the lab again from this site")])
-    return LabDevices(running, f"lab {running.name}")
+    engine = state.facts_of(running.folder).get("engine", "uml")
+    return LabDevices(running, f"{engine} (lab {running.name})")
 
 
 def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Run, Path, dict[str, Path]]:

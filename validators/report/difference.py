@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from validators.results import Measurement, Result, State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from validators.report.model import Run
 
 _RANK = {State.PASS: 0, State.SKIPPED: 1, State.UNKNOWN: 2, State.ERROR: 3, State.FAIL: 4}
+_DIGEST = re.compile("#[0-9a-f]{8}(?=/|$)")
 # units in which a smaller number is the better one
 _LESS_IS_BETTER = frozenset({"ms", "s", "us", "ns", "packets lost", "bytes lost", "%lost", "% of all CPUs"})
 
@@ -31,10 +34,16 @@ class Change:
 
 
 def compare(baseline: Run, run: Run, tolerance: float = 0.05) -> list[Change]:
-    """Return all differences, worst first. A measurement counts as changed beyond both its spread and `tolerance`."""
+    """Return all differences, worst first. A measurement counts as changed beyond both its spread and `tolerance`.
+
+    A case that only one of them has, or only one of them asked, is one difference, whatever parts it has. Figures of a
+    lab's virtual ports say something about its CPU: that one has moved is said, and makes nothing slower or faster.
+    """
     edited = _edited(baseline, run)
-    before = {_key(leaf.id, edited): leaf.result for leaf in baseline.leaves()}
-    after = {_key(leaf.id): leaf.result for leaf in run.leaves()}
+    before, after = _answers(baseline, edited), _answers(run)
+    for case in before.keys() | after.keys():
+        _whole_where_only_one_was_asked(case, before, after)
+    in_lab = "virtual" in {baseline.info.ports, run.info.ports}
     changes = [
         Change("other", "plan", f"the plans differ: {a[:12]} and {b[:12]}")
         for a, b in [(baseline.info.plan, run.info.plan)]
@@ -45,9 +54,31 @@ def compare(baseline: Run, run: Run, tolerance: float = 0.05) -> list[Change]:
     changes += [Change("other", "coverage", f"only now without: {text}") for text in sorted(both[1] - both[0])]
     changes += [Change("other", "coverage", f"no longer without: {text}") for text in sorted(both[0] - both[1])]
     for case in before.keys() | after.keys():
-        changes += _changes(case, before.get(case), after.get(case), tolerance)
+        old, new = before.get(case, {}), after.get(case, {})
+        for leaf in old.keys() | new.keys():
+            changes += _changes(leaf, old.get(leaf), new.get(leaf), tolerance, in_lab=in_lab)
     order = ("worse", "slower", "gone", "new", "better", "faster", "other")
     return sorted(changes, key=lambda c: (order.index(c.kind), c.case))
+
+
+def _answers(run: Run, edited: Mapping[str, str] | None = None) -> dict[str, dict[str, Result]]:
+    """Return the atomic results of each case by key, and the case itself as the empty one."""
+    found: dict[str, dict[str, Result]] = {_key(record.case, edited): {"": record.result} for record in run.records}
+    for leaf in run.leaves():
+        found[_key(leaf.record.case, edited)][_key(leaf.id, edited)] = leaf.result
+    return found
+
+
+def _whole_where_only_one_was_asked(
+    case: str, before: dict[str, dict[str, Result]], after: dict[str, dict[str, Result]]
+) -> None:
+    """Leave the whole case where the other run does not have it, or skipped it, else its atomic results."""
+    wholes = [side[case].pop("") for side in (before, after) if case in side]
+    skipped = [whole.state is State.SKIPPED for whole in wholes]
+    if len(wholes) == 1 or skipped[0] is not skipped[1]:
+        for side in (before, after):
+            if case in side:
+                side[case] = {case: wholes.pop(0)}
 
 
 def _edited(baseline: Run, run: Run) -> dict[str, str]:
@@ -71,7 +102,7 @@ def _key(case: str, edited: Mapping[str, str] | None = None) -> str:
     return f"{head}/{subject}" if slash and colon and number.isdigit() else case
 
 
-def _changes(case: str, before: Result | None, after: Result | None, tolerance: float) -> list[Change]:
+def _changes(case: str, before: Result | None, after: Result | None, tolerance: float, *, in_lab: bool) -> list[Change]:
     if before is None or after is None:
         if after is None:
             return [Change("gone", case, "was in the baseline and did not run now")]
@@ -83,10 +114,10 @@ def _changes(case: str, before: Result | None, after: Result | None, tolerance: 
         return [Change(kind, case, f"{before.state.value} -> {after.state.value}: {after.text}{place}")]
     measured = {m.name: m for m in before.measurements}
     pairs = [(measured[m.name], m) for m in after.measurements if m.name in measured]
-    return [change for old, new in pairs if (change := _moved(case, old, new, tolerance)) is not None]
+    return [change for old, new in pairs if (change := _moved(case, old, new, tolerance, in_lab=in_lab)) is not None]
 
 
-def _moved(case: str, old: Measurement, new: Measurement, tolerance: float) -> Change | None:
+def _moved(case: str, old: Measurement, new: Measurement, tolerance: float, *, in_lab: bool) -> Change | None:
     if old.unit != new.unit or old.value == new.value:
         return None
     noise = max((old.spread or 0.0) + (new.spread or 0.0), tolerance * abs(old.value))
@@ -95,6 +126,13 @@ def _moved(case: str, old: Measurement, new: Measurement, tolerance: float) -> C
         return None
     worse = delta > 0 if new.unit in _LESS_IS_BETTER else delta < 0
     share = f" ({delta / old.value:+.0%})" if old.value else ""
-    return Change(
-        "slower" if worse else "faster", case, f"{new.name}: {old.value:g} -> {new.value:g} {new.unit}{share}"
-    )
+    kind = "other" if in_lab else "slower" if worse else "faster"
+    lab = ", in a lab" if in_lab else ""
+    return Change(kind, case, f"{new.name}: {old.value:g} -> {new.value:g} {new.unit}{share}{lab}")
+
+
+def plain_names(cases: Iterable[str]) -> dict[str, str]:
+    """Return each case as a person writes it: without the digest of its inputs, where no other case is called so."""
+    plain = {case: _DIGEST.sub("", case, count=1) for case in cases}
+    often = Counter(plain.values())
+    return {case: case if often[name] > 1 else name for case, name in plain.items()}

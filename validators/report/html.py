@@ -42,6 +42,7 @@ def to_html(run: Run) -> str:
         skipped_inside=skipped_inside,
         shown_parts=_shown_parts,
         listed_parts=_listed_parts,
+        part_line=part_line,
         software=_software(run),
         figure=figure,
         name_of=name_of,
@@ -87,6 +88,18 @@ def _shown_parts(result: Result) -> tuple[list[Result], int, int]:
 def _listed_parts(result: Result) -> tuple[Result, ...]:
     """Return the parts of a result that has few: of many (ports, cables) only bad ones are shown, where they are."""
     return result.parts if len(result.parts) <= _LISTED_PARTS else ()
+
+
+def part_line(result: Result, part: Result) -> str:
+    """Return a part in the list of its result: what the row and the part's own text say of its subject is left out."""
+    place = part.subject.removeprefix("tenant ")
+    rest = place.removeprefix(result.subject)
+    if rest != place and rest[:1] in {"", " ", ":"}:
+        place = rest.lstrip(" :")
+    head, _, last = place.rpartition(": ")
+    if last and part.text.startswith(last):
+        place = head
+    return f"{place}: {part.text}" if place else part.text
 
 
 def _software(run: Run) -> list[tuple[str, str]]:

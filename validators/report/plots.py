@@ -13,8 +13,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from validators.report.model import Run
     from validators.results import Result
 
@@ -71,12 +69,16 @@ def heat_map(data: dict[str, Any], _result: Result) -> dict[str, Any]:
         "width": left + cell * len(columns) + round(0.6 * _LETTER * longest) + 12, "height": top_y + cell * len(rows) + 12, "left": left, "top": top_y,
         "colours": "promised" if data.get("promised") else "the largest of them", "unit": data.get("unit", ""), "promised": data.get("promised"),
         "least": min(known) if known else None, "most": max(known) if known else None,
-        "unmeasured": sum(1 for line in values for v in line if not isinstance(v, int | float)) - _diagonal(rows, columns),
+        "unmeasured": sum(
+            1 for row, line in zip(rows, values, strict=True) for column, v in zip(columns, line, strict=True)
+            if not isinstance(v, int | float) and not _within(row, column)
+        ),
     }  # fmt: skip
 
 
-def _diagonal(rows: Sequence[str], columns: Sequence[str]) -> int:
-    return sum(1 for row in rows if row in columns)
+def _within(row: str, column: str) -> bool:
+    """Whether both are NICs (`SERVER:PORT`) of one server, or the same: nothing goes over the fabric between them."""
+    return row.partition(":")[0] == column.partition(":")[0]
 
 
 def level(value: Any, promised: float) -> str:

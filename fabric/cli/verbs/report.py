@@ -63,17 +63,18 @@ def diff(baseline: Path, run: Path, tolerance: float, style: str) -> int:
       kvfabric report diff BASELINE RUN --tolerance 0.1 --format json
     """
     from fabric.cli.output import print_json, table
-    from validators.report.difference import compare
+    from validators.report.difference import compare, plain_names
     from validators.report.write import load_run
 
     first, second = load_run(baseline), load_run(run)
     changes = compare(first, second, tolerance)
+    names = plain_names({change.case for change in changes})
     if style == "json":
         print_json([change.to_dict() for change in changes])
     else:
         click.echo(f"baseline: {first.headline}\nrun: {second.headline}\n")
         click.echo(
-            table(("change", "case", "what"), [(c.kind, c.case, c.text) for c in changes])
+            table(("change", "case", "what"), [(c.kind, names[c.case], c.text) for c in changes])
             if changes
             else "no difference"
         )

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from fabric.build import load_plan
 from validators.journal_records import Record, RunInfo
-from validators.report.difference import compare
-from validators.report.html import to_html
+from validators.report.difference import compare, plain_names
+from validators.report.html import part_line, to_html
 from validators.report.junit import to_junit
 from validators.report.model import Run
 from validators.report.plots import heat_map
@@ -411,3 +411,43 @@ def test_junit_counts_can_be_explained_and_its_times_add_up():
     assert "3 cases with 10 results (a case with parts has one result per part)" in to_markdown(whole)
     assert "3 cases with 10 results" in to_html(whole)
     assert "3 cases with 10 results" in json.loads(to_json(whole))["sums"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "text", "line"),
+    [
+        ("tenant acme forward: hairpin", "hairpin: yes", "hairpin: yes"),
+        ("tenant acme forward dns", "dns: survived 2 s", "dns: survived 2 s"),
+        ("acme forward", "as planned", "as planned"),
+        ("acme forward E1/33", "up", "E1/33: up"),
+        ("acme forward-2: undo", "all landed", "acme forward-2: undo: all landed"),
+        ("gw-01 drain: tenant acme static: stop", "stop was seen", "gw-01 drain: tenant acme static: stop was seen"),
+    ],
+)
+def test_a_part_does_not_repeat_what_its_row_says(subject, text, line):
+    whole = Result("nat-behaviour", "acme forward", State.PASS, "kept")
+    assert part_line(whole, Result("nat-behaviour", subject, State.PASS, text)) == line
+
+
+def test_a_case_that_one_run_skipped_is_one_difference_and_asking_more_is_no_loss():
+    parts = [Result("nat", f"row {n}", State.PASS, "") for n in range(3)]
+    asked = run(record("nat:acme#11111111", State.PASS, *parts))
+    skipped = run(record("nat:acme#11111111", State.SKIPPED))
+    named = [(c.kind, c.case) for c in compare(asked, skipped) if c.case != "coverage"]
+    assert named == [("worse", "nat:acme#11111111")]
+    assert [c.kind for c in compare(skipped, asked) if c.case != "coverage"] == ["better"]
+    assert [(c.kind, c.case) for c in compare(asked, run(record("x")))] == [("gone", "nat:acme#11111111"), ("new", "x")]
+    lost = run(record("nat:acme#11111111", State.PASS, *parts[:2]))
+    assert [(c.kind, c.case) for c in compare(asked, lost)] == [("gone", "nat:acme#11111111/row 2")]
+
+
+def test_figures_of_a_lab_move_and_are_neither_slower_nor_faster():
+    ran = [run(record("m", measurements=(Measurement("bw", value, "Gb/s"),))) for value in (300, 100)]
+    assert [c.kind for c in compare(*ran)] == ["slower"]
+    labs = [replace(one, info=replace(one.info, ports="virtual")) for one in ran]
+    assert [(c.kind, c.text) for c in compare(*labs)] == [("other", "bw: 300 -> 100 Gb/s (-67%), in a lab")]
+
+
+def test_cases_are_named_without_digest_where_that_is_plain():
+    cases = ["nat:acme#11111111/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
+    assert list(plain_names(cases).values()) == ["nat:acme/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
