@@ -13,6 +13,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from fabric import __version__
+from fabric.hardware.ranges import host_patterns
 from fabric.problem import InputError, Problem
 from validators.catalog import Case, Selection, digest, generate, lacking, rank
 from validators.catalog_file import read_catalog
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fabric.plan import Plan
+    from labs.client import Running
     from validators.devices.answers import Devices
     from validators.report.model import Run
     from validators.runner_events import Processor
+
+_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -151,8 +155,22 @@ def _open_lab(wanted: Acceptance) -> Devices:
     if running.lab.plan_digest and running.lab.plan_digest != wanted.plan.digest:
         text = f"the lab {running.lab.name} was made from another plan ({running.lab.plan_digest[:12]})"
         raise InputError([Problem("accept.lab", wanted.plan.site, text, "start the lab again from this site")])
+    if not (wanted.only_ask or wanted.selection.checks):
+        _refuse_slice(wanted.plan, running)
     engine = state.facts_of(running.folder).get("engine", "uml")
     return LabDevices(running, f"{engine} (lab {running.name})")
+
+
+def _refuse_slice(plan: Plan, running: Running) -> None:
+    """Raise InputError for a lab of a part of the site: most checks would fail for what is not in the lab."""
+    managed = [name for name, switch in plan.switches.items() if switch.managed]
+    absent = [name for name in (*managed, *plan.gateways, *plan.servers) if not running.lab.has(name)]
+    if absent:
+        text = f"is a slice of {plan.site}, and an acceptance is of the whole: {', '.join(host_patterns(absent)[:_NAMED])} are not there"
+        fix = (
+            "`kvfabric lab status` compares a slice with the plan; or start the whole site, or name checks with --check"
+        )
+        raise InputError([Problem("accept.slice", f"lab {running.name}", text, fix)])
 
 
 def accept(wanted: Acceptance, processors: Sequence[Processor] = ()) -> tuple[Run, Path, dict[str, Path]]:
