@@ -163,12 +163,15 @@ def _open_lab(wanted: Acceptance) -> Devices:
 
 def _refuse_slice(plan: Plan, running: Running) -> None:
     """Raise InputError for a lab of a part of the site: most checks would fail for what is not in the lab."""
-    managed = [name for name, switch in plan.switches.items() if switch.managed]
-    absent = [name for name in (*managed, *plan.gateways, *plan.servers) if not running.lab.has(name)]
+    from labs import slice as slicing
+
+    whole = slicing.make(plan, running.name, {})
+    absent = [node.name for node in whole.nodes if node.name in plan.kind_of and not running.lab.has(node.name)]
     if absent:
-        text = f"is a slice of {plan.site}, and an acceptance is of the whole: {', '.join(host_patterns(absent)[:_NAMED])} are not there"
+        names = ", ".join(host_patterns(absent)[:_NAMED])
+        text = f"is a slice of {plan.site}, and an acceptance is of the whole: not in it are {names}"
         fix = (
-            "`kvfabric lab status` compares a slice with the plan; or start the whole site, or name checks with --check"
+            "`kvfabric lab status` compares a slice with the plan; else start the whole site, or name checks (--check)"
         )
         raise InputError([Problem("accept.slice", f"lab {running.name}", text, fix)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -37,3 +38,11 @@ def test_named_checks_and_snapshots_may_be_of_a_slice_and_a_whole_lab_is_none(mo
     for more in ({"selection": Selection(checks=("nat-rules",))}, {"only_ask": True}):
         assert _open(monkeypatch, tmp_path, part, **more).name == "uml (lab part)"
     assert _open(monkeypatch, tmp_path, {}).name == "uml (lab part)"
+
+
+def test_a_server_of_no_tenant_is_in_no_lab_and_makes_no_slice(monkeypatch, tmp_path):
+    servers = {**PLAN.servers, "spare-001": replace(PLAN.servers["compute-001"], name="spare-001", ports=())}
+    plan = replace(PLAN, servers=servers)
+    running = SimpleNamespace(name="all", lab=slicing.make(plan, "all", {}), folder=tmp_path)
+    monkeypatch.setattr("labs.client.attach", lambda _name="": running)
+    assert open_devices(Acceptance(plan, tmp_path))[0].name == "uml (lab all)"
