@@ -15,16 +15,29 @@ def first_document(text: str, start: int = 0) -> tuple[Any, int]:
         raise ValueError(_DEEP) from None
 
 
-def loads(text: str | bytes) -> Any:
-    """Parse JSON. Raises ValueError for text that is none, a number that is not finite, and nesting without end."""
+def loads(text: str | bytes, *, unique: bool = False) -> Any:
+    """Parse JSON. Raises ValueError for text that is none, a number that is not finite, and nesting without end.
+
+    With `unique` also for a name that an object has twice, of which Python keeps the last in silence.
+    """
     whole = text.decode() if isinstance(text, bytes) else text
     try:
-        data = json.loads(whole, parse_constant=_refuse, parse_float=_finite)
+        pairs = _unique if unique else None
+        data = json.loads(whole, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=pairs)
         if "\\ud" in whole.lower():
             json.dumps(data, ensure_ascii=False).encode()  # half of a pair is no text
         return data
     except RecursionError:
         raise ValueError(_DEEP) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        message = f"'{next(name for name in names if names.count(name) > 1)}' is given twice"
+        raise ValueError(message)
+    return found
 
 
 def _refuse(name: str) -> NoReturn:

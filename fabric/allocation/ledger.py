@@ -104,10 +104,12 @@ class Ledger:
     def load(cls, path: Path) -> Ledger:
         """Read a ledger file; an absent file is an empty ledger. Raises InputError when it is damaged."""
         try:
-            data = loads(path.read_bytes())
+            data = loads(path.read_bytes(), unique=True)
         except FileNotFoundError:
             return cls()
-        except (ValueError, OSError) as error:
+        except OSError as error:
+            raise _damaged(path, f"cannot be read: {error.strerror}") from None
+        except ValueError as error:
             raise _damaged(path, f"cannot be read: {error}") from None
         if not isinstance(data, dict) or data.get("version") != _VERSION:
             raise _damaged(path, f"is not a version {_VERSION} ledger")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabric.analysis import frr_conf
+from fabric.files import read_whole
 from fabric.problem import CouldNotRunError, Problem
 from fabric.strict_json import loads
 
@@ -47,7 +48,9 @@ class Rendered:
         files: dict[str, dict[str, str]] = {}
         for device in sorted(path for path in folder.iterdir() if path.is_dir()):
             files[device.name] = {
-                path.name: path.read_text(errors="replace") for path in sorted(device.iterdir()) if path.is_file()
+                path.name: read_whole(path).decode(errors="replace")
+                for path in sorted(device.iterdir())
+                if path.is_file()
             }
         if not files:
             message = f"{folder} holds no device folder"

@@ -120,7 +120,7 @@ def check_groups(groups: Sequence[tuple[int, int]]) -> None:
     """Raise InputError for a piece that cannot carry its identity."""
     text = "must be a multiple of 8 and at least 64 bytes, to carry its identity"
     problems = [
-        Problem("probe.piece", f"piece of {size} bytes", text)
+        Problem("probe.piece", f"piece of {size} bytes", text, f"such as {max(64, -(-size // 8) * 8)}")
         for size, count in groups
         if size % 8 or size < 64 or count < 1
     ]

@@ -97,6 +97,7 @@ def test_forgetting_gives_numbers_back() -> None:
         "not json",
         "[]",
         '{"version": 9}',
+        '{"version": 1, "pools": {"p": {"a": 1, "a": 2}}}',
         '{"version": 1, "pools": {"p": {"a": 1, "b": 1}}}',
         '{"version": 1, "pools": {"p": {"a": -1}}}',
         '{"version": 1, "pools": {"p": {"a": "x"}}}',
