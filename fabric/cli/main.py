@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,7 +88,25 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and exit the process."""
-    sys.exit(_run(argv))
+    try:
+        code = _run(argv)
+    except KeyboardInterrupt:  # before or after our own hands are on it
+        code = _INTERRUPTED
+    if argv is None and code > _SIGNALLED:
+        _leave(code)
+    sys.exit(code)
+
+
+_SIGNALLED = 128
+_INTERRUPTED = _SIGNALLED + signal.SIGINT
+
+
+def _leave(code: int) -> None:
+    """Exit at once: what a signal ended is taken back by now, and threads that wait for a device are not waited for."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def _run(argv: list[str] | None) -> int:

@@ -19,6 +19,10 @@ class _Named(click.Path):
         if not str(value).strip():
             self.fail(f"is empty: {self.what}", param, ctx)
         try:
+            Path(value).resolve()
+        except RuntimeError:
+            self.fail(f"'{value}' is a loop of symbolic links.", param, ctx)
+        try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             if not self.kind:

@@ -255,9 +255,9 @@ def _out_of_limits(name: str, value: object) -> str:
 
 
 def _check(conditions: Conditions) -> None:
-    c = conditions
+    c, usual = conditions, Conditions()
     problems = [
-        Problem("kv.conditions", name.replace("_", "-"), text, field=name)
+        Problem("kv.conditions", name.replace("_", "-"), text, f"the default is {getattr(usual, name):g}", field=name)
         for name in _LIMITS
         if (text := _out_of_limits(name, getattr(c, name)))
     ]

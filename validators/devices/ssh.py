@@ -72,6 +72,7 @@ class SshDevices:
         self.unproven: Sequence[str] = tuple(name for name, host in hosts.items() if host.dialect in UNPROVEN)
         self._sessions: dict[str, Any] = {}
         self._nornir: Any = None
+        self._closed = False
 
     def gather(self, asks: Iterable[Ask], sample: int = 0) -> dict[Ask, Answer]:
         """Ask all devices in parallel, each its questions in order."""
@@ -94,8 +95,7 @@ class SshDevices:
         def questions(task: Any) -> Any:
             from nornir.core.task import Result
 
-            answers = {ask: self._ask(ask) for ask in wanted[task.host.name]}
-            return Result(host=task.host, result=answers)
+            return Result(host=task.host, result=self._ask_in_turn(wanted[task.host.name]))
 
         results = self._chosen(set(wanted)).run(task=questions)
         for name, asks in wanted.items():
@@ -104,6 +104,17 @@ class SshDevices:
             reason = f"the session task broke: {said.exception}" if said is not None and said.failed else "no answer"
             found |= {ask: answers.get(ask, Answer(error=reason)) for ask in asks}
         return found
+
+    def _ask_in_turn(self, asks: list[Ask]) -> dict[Ask, Answer]:
+        """Ask one device; one that cannot be reached is not tried anew, and not logged in to in vain, per question."""
+        answers: dict[Ask, Answer] = {}
+        gone: Answer | None = None
+        for ask in asks:
+            if self._closed:
+                break
+            answers[ask] = gone or self._ask(ask)
+            gone = gone or (None if answers[ask].reached else answers[ask])
+        return answers
 
     def _chosen(self, names: set[str]) -> Any:
         from nornir.core import Nornir
@@ -241,7 +252,8 @@ class SshDevices:
                 return
 
     def close(self) -> None:
-        """End all sessions."""
+        """End all sessions; what is being asked ends after the question that it is at."""
+        self._closed = True
         for device in list(self._sessions):
             self._drop(device)
 

@@ -39,7 +39,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--line-gbps", default=400.0, show_default=True, type=Finite(), help="Line rate of a port, one way, Gb/s."
 )
 @click.option("--ports", default=1, show_default=True, type=count())
-@click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True, type=Finite())
+@click.option("--prefill-tokens-per-s", default=10_000.0, show_default=True, type=Finite(1e-6))
 @plot_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import run_cli
 from validators.check import NotJudgedError
+from validators.devices.answers import Answer, Ask, unreached
 from validators.devices.hosts import Host
 from validators.devices.ssh import SshDevices
 
@@ -95,3 +96,19 @@ def test_accept_names_the_device_once_with_its_address(tmp_path: Path) -> None:
 def test_a_case_of_several_devices_says_which_gave_no_answer() -> None:
     result = NotJudgedError("leaf-01: no answer to 'routes': exit 1", device="leaf-01").result("paths", "acme")
     assert (result.text, result.place) == ("leaf-01: no answer to 'routes': exit 1", "leaf-01")
+
+
+def test_a_device_that_is_not_reached_is_tried_once_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SshDevices({"leaf": Host("leaf", "192.0.2.1", 22, "admin", "x", "linux", "linux")})
+    tried: list[str] = []
+
+    def refused(device: str, command: str, limit: float) -> Answer:
+        tried.append(command)
+        return unreached("admin@192.0.2.1:22", "timed out")
+
+    monkeypatch.setattr(engine, "_attempt", refused)
+    asks = [Ask("leaf", question) for question in ("bgp", "bfd", "links")]
+    assert {answer.error for answer in engine.gather(asks).values()} == {"no answer from admin@192.0.2.1:22: timed out"}
+    assert len(tried) == 1
+    engine.close()
+    assert {answer.error for answer in engine.gather(asks).values()} == {"no answer"}

@@ -342,3 +342,38 @@ def test_what_has_no_end_is_not_read_to_it(words: tuple[str, ...], tmp_path: Pat
     done = run_cli(*(word.format(tmp=tmp_path) for word in words))
     assert (done.returncode, "File too large" in done.stderr, "fix:" in done.stderr) == (2, True, True), done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("import", "x.yaml", "--out", "{tmp}/a"), "is a loop of symbolic links"),
+        (("kv", "benefit", "--model", "llama-3.1-70b", "--prefill-tokens-per-s", "0"), "is not in the range"),
+        (("kv", "move", "--model", "llama-3.1-70b", "--tokens", "1", "--mtu", "1"), "fix: the default is 4096"),
+    ],
+)
+def test_values_that_cannot_be(
+    words: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(SystemExit) as caught:
+        main([word.format(tmp=tmp_path) for word in words])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_signal_does_not_wait_for_what_waits_for_a_device() -> None:
+    waiting = (
+        "import concurrent.futures, os, signal, time\n"
+        "from fabric.cli import main\n"
+        "def stop(argv):\n"
+        "    pool = concurrent.futures.ThreadPoolExecutor(1)\n"
+        "    pool.submit(time.sleep, 60)\n"
+        "    return 143\n"
+        "main._run = stop\n"
+        "main.main()\n"
+    )
+    began = time.monotonic()
+    assert subprocess.run([sys.executable, "-c", waiting], check=False).returncode == 143
+    assert time.monotonic() - began < 50
