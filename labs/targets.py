@@ -49,7 +49,7 @@ def _unknown(lab: Lab, text: str) -> str:
     dark = [f"{node.name}:{name}" for node in lab.nodes for name in node.dark]
     if text in dark:
         return f"{text} is a port whose far end is not in this lab"
-    return f"has no node, link or port {text}{_close(text, names)}"
+    return f"has no node, link or port {text}{_close(text, names) or '; `kvfabric lab status` lists them'}"
 
 
 def unknown_node(lab: Lab, text: str) -> str:

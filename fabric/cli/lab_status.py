@@ -19,10 +19,14 @@ def text(data: dict[str, Any]) -> str:
 def _verdict(data: dict[str, Any]) -> str:
     plan = f"lab {data['lab']}, site {data['site']}, plan {data['plan_digest'][:12]}"
     lacks = data["missing"]
-    lines = [f"{plan}: {f'{len(lacks)} things are NOT as planned' if lacks else 'as planned'}"]
+    lines = [f"{plan}: {_not_as_planned(len(lacks)) if lacks else 'as planned'}"]
     lines += [f"  {line}" for line in lacks]
     lines += [f"  fault made here: {f['target']} {f['kind']} {f['text']}" for f in data["faults"]]
     return "\n".join(lines)
+
+
+def _not_as_planned(count: int) -> str:
+    return "1 thing is NOT as planned" if count == 1 else f"{count} things are NOT as planned"
 
 
 def _share(part: dict[str, Any]) -> str:

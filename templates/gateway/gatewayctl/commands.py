@@ -236,14 +236,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, default=Path(os.environ.get("KVFABRIC_GATEWAY", CONFIG)))
     parser.add_argument("--state", type=Path, default=Path(os.environ.get("KVFABRIC_STATE", STATE_FOLDER)))
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("status").add_argument("--json", action="store_true")
-    draining = verbs.add_parser("drain")
+    verb_help = {
+        "status": "phase, checks, sessions, open flows and announcements; exit 1 when a check fails",
+        "drain": "pass new flows on, wait for the old ones, then move the routes; exit 1 when one was cut, 3 refused",
+        "undrain": "take routes back, then new flows",
+        "health": "check and withdraw or announce, again and again",
+        "metrics": "Prometheus text",
+    }
+    parsers = {name: verbs.add_parser(name, help=text, description=text) for name, text in verb_help.items()}
+    parsers["status"].add_argument("--json", action="store_true", help="the same as data")
+    draining = parsers["drain"]
     draining.add_argument("--deadline", type=float, metavar="S", help="seconds from now; default: the plan's")
     draining.add_argument("--force", action="store_true", help="also where nobody else can take new flows")
-    for verb in (draining, verbs.add_parser("undrain")):
+    for verb in (draining, parsers["undrain"]):
         verb.add_argument("--settle", type=float, metavar="S", default=SETTLE_S, help="wait while routes move")
-    verbs.add_parser("health").add_argument("--once", action="store_true")
-    verbs.add_parser("metrics")
+    parsers["health"].add_argument("--once", action="store_true", help="one round, for a timer")
     asked = parser.parse_args(argv)
     try:
         gateway = Gateway(asked.config, asked.state)

@@ -107,7 +107,7 @@ def test_the_verdict_comes_first():
     assert lab_status.text(_data()).splitlines()[0] == "lab lab, site lab, plan 0123456789ab: as planned"
     fault = {"target": "spine-01", "kind": "break", "text": "silent"}
     lines = lab_status.text(_data(missing=["leaf-01: x"], faults=[fault])).splitlines()
-    assert lines[0].endswith("1 things are NOT as planned")
+    assert lines[0].endswith("1 thing is NOT as planned")
     assert lines[1:3] == ["  leaf-01: x", "  fault made here: spine-01 break silent"]
 
 
