@@ -134,7 +134,7 @@ def _long_flows(subject: str, seen: FlowsSeen, declared: Declared) -> Result:
         text = f"{declared.mode}: {how}"
         text += f"; {untold} were not told, a reset is declared" if untold else ""
         if lived:
-            text += f"; {len(lived)} lived on although their state was on the gateway that failed"
+            text += f"; {len(lived)} lived on although the gateway with their state was to lose their traffic"
         return Result(CHECK, name, state, text)
     worst = max((slot.outage_ms for slot in lived), default=0.0)
     late = [slot for slot in lived if slot.outage_ms > declared.within_ms]
