@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -155,14 +156,15 @@ def probe_ladder(
         raise InputError(problems or [Problem("probe.direction", target.subject, text, "choose another exposure")])
     inside, outside = testers.places["inside"].addresses[0], testers.places["outside"].addresses[0]
     space = target.space((inside, 1), (outside, 1))
-    search = Search(start, highest, precision)
+    search, runs = Search(start, highest, precision), itertools.count()
 
     def run(rate: float) -> StepObservation:
         if testers.gateway is not None:
             testers.gateway.call("forget", prefix=f"{inside}/32")
         # with nobody to empty the table every step takes connections that were not used before
-        skip = 0 if testers.gateway is not None else search.steps * connections
-        spec = StepSpec(protocol, connections, rate, space, skip=skip, run=search.steps % 15 + 1)
+        number = next(runs)
+        skip = 0 if testers.gateway is not None else number * connections
+        spec = StepSpec(protocol, connections, rate, space, skip=skip, run=number % 15 + 1)
         return ladder_step(testers.inside, testers.outside, spec, gateway=testers.gateway)
 
     steps = ladder_judge.climb(run, search)

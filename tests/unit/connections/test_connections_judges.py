@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,12 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from validators.connections import gateway_table, idle_judge, ladder_judge, nat_judge
+from fabric.plan import Exposure
+from validators.connections import command, gateway_table, idle_judge, ladder_judge, nat_judge
 from validators.connections.arrays import packed, unpacked
+from validators.connections.from_plan import Target
 from validators.connections.idle import IdleSpec
 from validators.connections.idle_judge import IdleRow, ages_around
 from validators.connections.search import Outcome, Search
-from validators.connections.step import StepObservation
+from validators.connections.step import StepObservation, StepSpec
 from validators.connections.tuples import TupleSpace
 from validators.results import State
 
@@ -116,6 +120,24 @@ def test_a_step_that_fails_once_is_no_knee(bad_runs: int, knee: float, words: st
     assert search.passed == knee
     assert words in result.text
     assert State.FAIL in [part.state for part in result.parts]
+
+
+def test_a_step_that_is_run_again_opens_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the first run may still be in the gateway's table, and its late frames on their way."""
+    seen: list[StepSpec] = []
+
+    def fails(_inside: object, _outside: object, spec: StepSpec, **_: object) -> StepObservation:
+        seen.append(spec)
+        return replace(STEP, asked_per_s=spec.rate_per_s, validated=499)
+
+    monkeypatch.setattr(command, "ladder_step", fails)
+    place = SimpleNamespace(addresses=("10.1.0.1", "10.1.0.2"))
+    testers = SimpleNamespace(places={"inside": place, "outside": place}, inside=None, outside=None, gateway=None)
+    shown = Exposure("out", "acme", "masquerade", "internet", ("10.1.0.0/24",), ("203.0.113.0/28",), 120, ())
+    asked: Any = {"protocol": "udp", "connections": 500, "start": 100.0, "highest": 200.0, "wanted": None}
+    assert command.probe_ladder(Target(shown, "Vrf-acme"), testers, **asked).state is State.FAIL  # type: ignore[arg-type]
+    assert len({spec.skip for spec in seen}) == len(seen) > 2
+    assert all(one.run != two.run for one, two in pairwise(seen))
 
 
 def test_an_empty_ladder_is_no_pass() -> None:
