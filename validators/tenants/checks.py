@@ -81,7 +81,8 @@ class TenantMatrix(Check):
     def judge(self, plan: Plan, inputs: TenantInputs, observations: Observations) -> Result:
         """Compare pair by pair with the plan's peerings."""
         reach = Reach(plan, inputs.tenant)
-        parts = [self._part(reach, pair) for pair in observations["pairs"]]
+        tried = {_who(pair): pair for pair in observations["pairs"]}
+        parts = [self._part(reach, tried.get(_who(pair := _as_data(one)), pair)) for one in reach.pairs()]
         return whole(self.name, inputs.tenant, parts, "pairs behave as the plan says")
 
     def _part(self, reach: Reach, pair: dict[str, Any]) -> Result:
@@ -101,8 +102,17 @@ class TenantMatrix(Check):
         return Result(self.name, subject, state, text, "" if state is State.PASS else place, labels=labels)
 
 
+def _as_data(pair: Pair) -> dict[str, Any]:
+    return {**asdict(pair), "rightly": list(pair.rightly)}
+
+
+def _who(pair: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what makes a pair of the plan and a measured one the same."""
+    return (*(pair[name] for name in ("tenant", "sender", "server", "address")), *pair["rightly"])
+
+
 def _measured(context: Context, pair: Pair, count: int) -> dict[str, Any]:
-    found = {**asdict(pair), "rightly": list(pair.rightly)}
+    found = _as_data(pair)
     if not pair.sender:
         return found
     devices, file, token = context.devices, new_file(), secrets.token_hex(4)
@@ -115,6 +125,8 @@ def _measured(context: Context, pair: Pair, count: int) -> dict[str, Any]:
 
 def _seen(pair: dict[str, Any], reach: Reach) -> Seen | str:
     """What is known of a pair, or why nothing could be sent."""
+    if "text" not in pair:
+        return "this pair was not tried"
     if pair.get("error"):
         return f"could not send: {pair['error']}"
     match = re.search(r"(\d+) packets transmitted, (\d+) (?:packets )?received", pair["text"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 from dataclasses import replace
@@ -160,3 +161,13 @@ def test_a_listener_that_does_not_begin_says_why_and_leaves_no_file(tmp_path):
     assert not Path(file).exists()
     assert not Path(f"{file}.pid").exists()
     assert Heard.of(answer.to_dict()) == Heard(0, "PermissionError: not permitted")
+
+
+def test_a_pair_of_the_plan_that_was_not_tried_is_no_pair_that_is_well():
+    check, inputs = TenantMatrix(), TenantInputs(tenant="acme")
+    seen = check.collect(Context(PLAN, LiveSite(PLAN), None), inputs)
+    for change in (lambda pairs: pairs.pop(0), lambda pairs: pairs[0].update(server="storage-001")):
+        odd = copy.deepcopy(seen)
+        change(odd["pairs"])
+        result = judged(check, PLAN, inputs, odd)
+        assert (result.state, "this pair was not tried" in result.text) == (State.ERROR, True)
