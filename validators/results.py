@@ -31,6 +31,8 @@ class State(StrEnum):
 NEEDS_PERMISSION = "disturbs traffic: give --allow-disruptive to run it"
 # why a check of real ports was not asked where ports are virtual
 NEEDS_PORTS = "needs real ports"
+# what a case says that another one, or a stage, kept from being asked; the reason follows
+NOT_RUN = "not run, because "
 BAD = frozenset({State.FAIL, State.ERROR, State.UNKNOWN})
 _ORDER = (State.FAIL, State.ERROR, State.UNKNOWN, State.PASS, State.SKIPPED)
 

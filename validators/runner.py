@@ -22,7 +22,7 @@ from validators.devices.answers import Answer, Ask
 from validators.devices.lab import MACHINE
 from validators.journal_records import Record, not_finite, result_from_dict, result_to_dict
 from validators.report.coverage import skipped_inside
-from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, Result, State, combine, places_of
+from validators.results import BAD, NEEDS_PERMISSION, NEEDS_PORTS, NOT_RUN, Result, State, combine, places_of
 from validators.runner_passes import Passes
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Runner:
         for ground in _grounds(stage):
             if states.get(ground) in BAD:
                 verb = "failed" if states[ground] is State.FAIL else "could not be judged"
-                return f"not run, because stage {ground.value} {verb}"
+                return f"{NOT_RUN}stage {ground.value} {verb}"
         return ""
 
     def _stage(self, stage: Stage, cases: Sequence[Case], blocked: str) -> list[Record]:
@@ -128,7 +128,7 @@ class Runner:
         fallen: set[str] = set()
         for case in cases:
             ground = "" if self.options.keep_going else next((n for n in case.check.stands_on if n in fallen), "")
-            reason = f"not run, because {ground} did not pass" if ground else ""
+            reason = f"{NOT_RUN}{ground} did not pass" if ground else ""
             records.append(self._case(context, case, blocked or reason))
             if reason or records[-1].result.state in BAD:
                 fallen.add(case.check.name)

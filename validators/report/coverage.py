@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from validators.results import NEEDS_PERMISSION, NEEDS_PORTS, State
+from validators.results import NEEDS_PERMISSION, NEEDS_PORTS, NOT_RUN, State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,11 @@ def without(info: RunInfo, records: Sequence[Record]) -> tuple[str, ...]:
     skipped = [result for record in records for result in _skipped(record)]
     forbidden = Counter(result.check for result in skipped if result.text == NEEDS_PERMISSION)
     unreal = Counter(result.check for result in skipped if result.text.startswith(NEEDS_PORTS))
-    others = Counter(result.check for result in skipped) - forbidden - unreal
-    found = [f"disruptive checks skipped: {forbidden.total()} ({_counted(forbidden)})"] if forbidden else []
+    waiting = Counter(result.text.removeprefix(NOT_RUN) for result in skipped if result.text.startswith(NOT_RUN))
+    asked = Counter(result.check for result in skipped if not result.text.startswith(NOT_RUN))
+    others = asked - forbidden - unreal
+    found = [f"not run: {waiting.total()} ({_counted(waiting)})"] if waiting else []
+    found += [f"disruptive checks skipped: {forbidden.total()} ({_counted(forbidden)})"] if forbidden else []
     found += [f"left out of the catalog: {_subjects(info.dropped)}"] if info.dropped else []
     found += [f"with other inputs than the plan's: {_subjects(info.edited)}"] if info.edited else []
     chosen = [f"{key} {_listed(value)}" for key in _SELECTED if (value := info.options.get(key))]

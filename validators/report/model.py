@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from validators.check import Stage
 from validators.journal_records import Record
 from validators.report.coverage import skipped_inside, without
-from validators.results import BAD, Result, State, combine
+from validators.results import BAD, NOT_RUN, Result, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ class Run:
             return "not accepted"
         if states & BAD or State.PASS not in states:
             return "not decided"
-        blocked = [r for r in self.records if r.result.state is State.SKIPPED and r.result.text.startswith("not run")]
+        blocked = [r for r in self.records if r.result.state is State.SKIPPED and r.result.text.startswith(NOT_RUN)]
         return "not decided" if blocked else "accepted"
 
     @cached_property

@@ -14,10 +14,14 @@ from fabric.cli.paths import STORED, File, Folder, hosts_file
 from fabric.cli.words import LAB, not_blank, words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from validators.report.model import Run
     from validators.runner_acceptance import Acceptance
 
 # LLDP and the last routes may come seconds after everything else
 _NEW_LAB_SETTLE_S = 20.0
+_NAMED = 8
 # options that an acceptance has under the same name
 _AS_GIVEN = ("hosts", "catalog", "also", "allow_disruptive", "keep_going", "resume", "seed")
 
@@ -141,6 +145,16 @@ def _say_nothing_selected(wanted: Acceptance) -> None:
     click.echo(f"nothing is selected: {text}", err=True)
 
 
+def _wrong(run: Run) -> Iterator[str]:
+    """What keeps a run from being accepted, a line a case: where a person looks first, and what a pipe keeps."""
+    found = [record.result for record in run.records if record.result.state.value in {"fail", "error", "unknown"}]
+    for result in found[:_NAMED]:
+        place = f" [{result.place}]" if result.place else ""
+        yield f"{result.state.value}: {result.check} {result.subject}: {result.text}{place}"
+    if len(found) > _NAMED:
+        yield f"and {len(found) - _NAMED} more, in the report"
+
+
 def _accept(wanted: Acceptance, style: str, verbose: bool) -> int:
     from fabric.cli.output import print_json, wants_colour
     from validators.results import State
@@ -163,6 +177,7 @@ def _accept(wanted: Acceptance, style: str, verbose: bool) -> int:
     else:
         counts = ", ".join(f"{n} {state}" for state, n in run.counts.items() if n)
         note = f"this run is {run.note}\n" if run.note else ""
-        click.echo(f"{run.headline}\ncases: {counts}\n{note}report: {files['html']}")
+        wrong = "".join(f"{line}\n" for line in _wrong(run))
+        click.echo(f"{run.headline}\n{wrong}cases: {counts}\n{note}report: {files['html']}")
     by_state = {State.PASS: EXIT_PASS, State.FAIL: EXIT_FAILED, State.SKIPPED: EXIT_NOTHING_RAN}
     return by_state.get(run.state, EXIT_COULD_NOT_RUN)

@@ -108,6 +108,11 @@ def test_the_command_line(tmp_path, live):
     live.broken[("leaf-01", "links")] = lambda d: d[0].update(master="Vrf-globex") or d
     ran = CliRunner().invoke(cli, ["accept", "lab", "--out", str(tmp_path), "--name", "b"], standalone_mode=False)
     assert ran.return_value == 1
+    verdict, wrong, *_ = ran.stdout.splitlines()
+    assert verdict.startswith("not accepted, without: not run: ")
+    assert wrong.startswith(
+        "fail: port-vrf leaf-01: leaf-01 E1/1/1: VRF is Vrf-globex, the plan says Vrf-acme [leaf-01 E1/1/1"
+    )
     ran = CliRunner().invoke(cli, ["report", "diff", str(tmp_path / "a"), str(tmp_path / "b")], standalone_mode=False)
     assert ran.return_value == 1
     assert "VRF is Vrf-globex, the plan says Vrf-acme" in ran.stdout

@@ -24,7 +24,7 @@ from validators.report.plots import heat_map
 from validators.report.redact import HIDDEN, Redactor
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import coloured, topology_of
-from validators.results import COMPUTED, NEEDS_PERMISSION, Measurement, Result, State
+from validators.results import COMPUTED, NEEDS_PERMISSION, NOT_RUN, Measurement, Result, State
 
 pytestmark = pytest.mark.unit
 INFO = RunInfo(
@@ -451,3 +451,11 @@ def test_figures_of_a_lab_move_and_are_neither_slower_nor_faster():
 def test_cases_are_named_without_digest_where_that_is_plain():
     cases = ["nat:acme#11111111/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
     assert list(plain_names(cases).values()) == ["nat:acme/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
+
+
+def test_what_a_failure_kept_from_being_asked_is_said_with_the_reason_and_not_as_skipped_checks():
+    waits = [Result("nat", f"gw-0{n}", State.SKIPPED, f"{NOT_RUN}stage cabling failed") for n in range(2)]
+    late = Result("evpn", "leaf-01", State.SKIPPED, f"{NOT_RUN}bgp did not pass")
+    whole = run(record("cabling", State.FAIL), *(Record(r.subject, "gateways", r) for r in (*waits, late)))
+    assert whole.without == ("not run: 3 (stage cabling failed 2, bgp did not pass)",)
+    assert whole.headline == "not accepted, without: not run: 3 (stage cabling failed 2, bgp did not pass)"
