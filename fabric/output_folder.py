@@ -67,7 +67,7 @@ def build_output(
     from fabric.interop.diagram import diagram
     from fabric.interop.formats import write
     from fabric.interop.hosts_files import hosts_files
-    from fabric.interop.output import write_files
+    from fabric.interop.output import require_apart, write_files
     from fabric.render.registry import render_site
     from fabric.render.stale import settle_stale
     from fabric.render.writer import require_ours, write_tree
@@ -76,6 +76,8 @@ def build_output(
     planned = plan_site(site, two_tiers_for="rendering")
     plan = planned.plan
     folder = out / plan.site
+    hosts = hosts_files(plan)
+    require_apart(site, folder, hosts)
     rendered = dict(render_site(plan))
     require_ours(folder / "configs", planned.inventory)
     # files whose numbers cannot be kept are not written: the next run could give others
@@ -98,7 +100,7 @@ def build_output(
     for name in CABLE_FORMATS:
         write_files(write(plan, name), folder / "cables")
     replace_file(folder / "diagram.svg", diagram(plan))
-    write_files(hosts_files(plan), folder)
+    write_files(hosts, folder)
     stale = () if prune else written.stale
     progress(f"cable files, diagram and hosts files written; {note}")
     return BuiltSite(folder, plan, note, time.perf_counter() - start, tuple(findings), stale)

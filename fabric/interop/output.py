@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from fabric.files import replace_file
+from fabric.inventory.load import find_site
 from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 
@@ -26,6 +28,15 @@ def write_files(files: dict[str, str], folder: Path) -> list[Path]:
             raise InputError([Problem("output.write", str(path), f"cannot write: {error.strerror}", fix)]) from error
         written.append(path)
     return written
+
+
+def require_apart(site: str | Path, folder: Path, names: Iterable[str]) -> None:
+    """Raise InputError when YAML of these names would get into the folder of the inventory, which reads all of it."""
+    inventory = find_site(str(site))
+    yaml = [name for name in names if name.endswith((".yaml", ".yml"))]
+    if yaml and inventory.is_dir() and folder.resolve() == inventory.resolve():
+        text = f"is the folder of the inventory, which would read {yaml[0]} as a part of it"
+        raise InputError([Problem("output.inventory", str(folder), text, "name another --out", str(folder))])
 
 
 def print_files(files: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ keeping the cache in the pool.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,13 +159,32 @@ def break_even_gbps(model: KvModel, tokens: int, conditions: Conditions) -> floa
 
 
 def write_decisions(path: Path, decisions: Iterable[Decision]) -> int:
-    """Append decisions to a JSON lines file; returns how many were written."""
+    """Append decisions to a JSON lines file; returns how many were written.
+
+    Raises InputError for a file that holds something else, which stays as it is.
+    """
+    if path.is_file() and path.stat().st_size:
+        _require_record(path)
     lines = [json.dumps(decision.to_dict(), sort_keys=True) + "\n" for decision in decisions]
     with path.open("a", encoding="utf-8") as stream:
         stream.writelines(lines)
     return len(lines)
 
 
+def _require_record(path: Path) -> None:
+    with path.open("rb") as stream:
+        try:
+            _recorded(loads(stream.readline(_LONGEST_LINE)))
+            stream.seek(-1, os.SEEK_END)
+            whole = stream.read() == b"\n"
+        except (InputError, ValueError, KeyError, TypeError, AttributeError):
+            whole = False
+    if not whole:
+        text = "holds something else than whole lines of decisions: nothing was added to it"
+        raise InputError([Problem("kv.record", path.name, text, "name another file for --record", str(path), 1)])
+
+
+_LONGEST_LINE = 1 << 20
 _RECORD = "lines are what `kvfabric kv move --record` wrote, one decision each"
 
 

@@ -48,11 +48,12 @@ def command(site: str, form: str, fabrics: tuple[str, ...], out: Path | None) ->
     """Write the cable map, NetBox cables, Hedgehog wiring, labels, bill of materials or port list of SITE."""
     from fabric.build import load_plan
     from fabric.interop.formats import write
-    from fabric.interop.output import print_files, write_files
+    from fabric.interop.output import print_files, require_apart, write_files
 
     files = write(load_plan(site), form, fabrics)
     if out is None:
         print_files(files)
     else:
+        require_apart(site, out, files)
         for path in write_files(files, out):
             click.echo(f"wrote {path}", err=True)

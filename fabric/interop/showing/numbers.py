@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fabric.plan import Plan, Tenant
 
-_NUMBER = re.compile(r"(vni|vlan|asn?|rt|rd)?[ :]*((?:[0-9.]+:)?[0-9]+)", re.IGNORECASE)
+_NUMBER = re.compile(r"(vni|vlan|asn?|rt|rd)?[ :]*((?:[0-9.]{1,15}:)?[0-9]{1,10})", re.IGNORECASE)
 
 
 def find(plan: Plan, name: str) -> Card | None:

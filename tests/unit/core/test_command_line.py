@@ -377,3 +377,20 @@ def test_a_signal_does_not_wait_for_what_waits_for_a_device() -> None:
     began = time.monotonic()
     assert subprocess.run([sys.executable, "-c", waiting], check=False).returncode == 143
     assert time.monotonic() - began < 50
+
+
+def test_nothing_that_an_inventory_would_read_is_written_into_its_folder(tmp_path: Path) -> None:
+    site = tmp_path / "lab"
+    site.mkdir()
+    for name in ("site.yaml", "tenants.yaml"):
+        (site / name).write_text((data_folder("inventories") / "lab" / name).read_text())
+    before = sorted(site.iterdir())
+    for words in (("build", str(site), "--out", str(tmp_path)),
+                  ("cables", str(site), "--format", "wiring", "--out", str(site))):  # fmt: skip
+        done = run_cli(*words)
+        assert (done.returncode, "is the folder of the inventory" in done.stderr) == (2, True), done.stderr
+        assert sorted(site.iterdir()) == before
+    text = (site / "site.yaml").read_text()
+    done = run_cli("kv", "move", "--model", "llama-3.1-70b", "--tokens", "9", "--record", str(site / "site.yaml"))
+    assert (done.returncode, "nothing was added to it" in done.stderr) == (2, True), done.stderr
+    assert (site / "site.yaml").read_text() == text
