@@ -73,6 +73,14 @@ def host_patterns(names: Iterable[str]) -> list[str]:
     ]
 
 
+# more are no number that anything has, and Python refuses to read thousands
+_DIGITS = 100
+
+
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts `E1/2` before `E1/10`; total over any strings."""
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _NUMBER.split(name) if part)
+    return tuple(
+        (0, int(part), "") if part.isdecimal() and len(part) <= _DIGITS else (1, 0, part)
+        for part in _NUMBER.split(name)
+        if part
+    )

@@ -27,14 +27,18 @@ _WINDOWED = {"sliding_attention", "chunked_attention", "local_attention"}
 _FULL = {"full_attention", "attention", "global_attention"}
 
 
+_WHERE = "give the config.json that lies beside the model's weights"
+
+
 def read_config(path: Path) -> KvModel:
     """Return the model a `config.json` describes. Raises InputError when it cannot be read or lacks a number."""
     try:
         data = loads(read_whole(path))
     except ValueError as error:
-        raise InputError([Problem("kv.config-json", str(path), f"is not JSON: {error}", file=str(path))]) from error
+        text = f"is not JSON: {error}"
+        raise InputError([Problem("kv.config-json", path.name, text, _WHERE, str(path), 1)]) from error
     if not isinstance(data, dict):
-        raise InputError([Problem("kv.config-json", str(path), "is not a JSON object", file=str(path))])
+        raise InputError([Problem("kv.config-json", path.name, "is not a JSON object", _WHERE, str(path), 1)])
     return model_from_config(data, name=_name(data, path), file=str(path))
 
 
@@ -47,9 +51,10 @@ def model_from_config(data: dict[str, Any], name: str, file: str = "") -> KvMode
     heads = _number(config, _HEADS, name, file)
     kinds, left_out = _kinds(config, layers)
     if not kinds:
-        raise InputError([Problem("kv.no-layers", f"model {name}", "no layer of it keeps keys and values", file=file)])
+        text, fix = "no layer of it keeps keys and values", f"layer_types has {', '.join(sorted(_WINDOWED | _FULL))}"
+        raise InputError([Problem("kv.no-layers", f"model {name}", text, fix, file, field="layer_types")])
     if config.get("kv_lora_rank"):
-        latent = int(config["kv_lora_rank"]) + int(config.get("qk_rope_head_dim", 0))
+        latent = int(config["kv_lora_rank"]) + int(config.get("qk_rope_head_dim") or 0)
         groups = [LayerGroup(len(kinds), Attention.MLA, latent_dim=latent)]
     else:
         kv_heads = _kv_heads(config, heads)
@@ -70,7 +75,8 @@ def _number(config: dict[str, Any], names: tuple[str, ...], model: str, file: st
         if type(value) is int and 1 <= value <= most:
             return value
     text = f"none of {', '.join(names)} is a whole number from 1 to {most}"
-    raise InputError([Problem("kv.config-field", f"model {model}", text, file=file, field=names[0])])
+    fix = f"give {names[0]}, or say --layers, --kv-heads and --head-dim"
+    raise InputError([Problem("kv.config-field", f"model {model}", text, fix, file, field=names[0])])
 
 
 def _check_optional(config: dict[str, Any], model: str, file: str) -> None:
@@ -103,7 +109,8 @@ def _kinds(config: dict[str, Any], layers: int) -> tuple[list[int], list[str]]:
         window = 0
     types = config.get("layer_types")
     if isinstance(types, list):
-        windows = [window if kind in _WINDOWED else 0 for kind in types if kind in _WINDOWED | _FULL]
+        known = [kind for kind in map(str, types) if kind in _WINDOWED | _FULL]
+        windows = [window if kind in _WINDOWED else 0 for kind in known]
         others = len(types) - len(windows)
         note = f"{others} layers keep a state of constant size per sequence, which is not counted"
         return windows, [note] if others else []

@@ -97,6 +97,12 @@ def load_model(name: str) -> KvModel:
     return model_from_data(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
 
 
+_GROUP = "a group of layers is {count: 80, attention: gqa, kv_heads: 8, head_dim: 128}"
+
+
+_WHOLE = f"must be a whole number from 1 to {MOST}"
+
+
 def model_from_data(data: dict[str, Any], file: str = "") -> KvModel:
     """Build a model from the YAML form. Raises InputError with every layer group that makes no sense."""
     name = str(data.get("model", "unnamed"))
@@ -106,10 +112,11 @@ def model_from_data(data: dict[str, Any], file: str = "") -> KvModel:
         try:
             groups.append(LayerGroup(**{**raw, "attention": Attention(raw.get("attention"))}))
         except (TypeError, ValueError) as error:
-            problems.append(Problem("kv.layer-group", f"model {name}", str(error), file=file, field=f"layers[{index}]"))
+            where = f"layers[{index}]"
+            problems.append(Problem("kv.layer-group", f"model {name}", str(error), _GROUP, file, field=where))
     problems += [problem for group in groups for problem in _check_group(name, group, file)]
     if not groups and not problems:
-        problems.append(Problem("kv.no-layers", f"model {name}", "has no layer group", file=file, field="layers"))
+        problems.append(Problem("kv.no-layers", f"model {name}", "has no layer group", _GROUP, file, field="layers"))
     if problems:
         raise InputError(problems)
     return KvModel(
@@ -138,9 +145,7 @@ def _check_group(name: str, group: LayerGroup, file: str) -> list[Problem]:
     if group.attention is Attention.SLIDING_WINDOW:
         needs["window"] = group.window
     return [
-        Problem(
-            "kv.layer-group", f"model {name}", f"{key} must be a whole number from 1 to {MOST}, is {value!r}", file=file
-        )
+        Problem("kv.layer-group", f"model {name}", f"{key} {_WHOLE}, is {value!r:.40}", _GROUP, file)
         for key, value in needs.items()
         if type(value) is not int or not 1 <= value <= MOST
     ]

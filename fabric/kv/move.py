@@ -185,6 +185,7 @@ def _require_record(path: Path) -> None:
 
 
 _LONGEST_LINE = 1 << 20
+_RESULTS = ("moved_bytes", "pieces_per_rank", "rate_bytes_per_s", "move_s", "recompute_s")
 _RECORD = "lines are what `kvfabric kv move --record` wrote, one decision each"
 
 
@@ -216,6 +217,11 @@ def _recorded(data: dict[str, Any]) -> Decision:
     model = model_from_data({"model": data["model"], "layers": data["layers"]})
     conditions = Conditions(**data["conditions"])
     decide(model, data["tokens"], conditions)  # refuses what no decision can have been made from
+    numbers = {name: data[name] for name in _RESULTS} | {name: data["terms"][name] for name in MoveTerms.__slots__}
+    if odd := [name for name, value in numbers.items() if type(value) not in {int, float} or not 0 <= value < 1e300]:
+        raise ValueError(f"{', '.join(odd)} must be a number")
+    if data["choice"] not in ("move", "recompute") or not isinstance(data["request"], str):
+        raise ValueError("choice must be move or recompute, and request a text")
     return Decision(**{**data, "layers": model.groups, "conditions": conditions, "terms": MoveTerms(**data["terms"])})
 
 

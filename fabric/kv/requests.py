@@ -57,15 +57,15 @@ def read_trace(path: Path) -> list[Request]:
         for row in reader:
             try:
                 requests.append(_from_row(row, columns))
-            except (ValueError, TypeError) as error:
-                problems.append(Problem("kv.trace", "request", str(error), file=str(path), line=reader.line_num))
+            except ValueError as error:
+                problems.append(Problem("kv.trace", "request", str(error), _ROW, str(path), reader.line_num))
     except (UnicodeDecodeError, csv.Error) as error:
         text = f"is not a CSV file: {error}"
         raise InputError([Problem("kv.trace", "trace", text, "give a CSV in UTF-8", str(path))]) from None
     if problems:
         raise InputError(problems)
     if not requests:
-        raise InputError([Problem("kv.trace", "trace", "has no request", file=str(path))])
+        raise InputError([Problem("kv.trace", "trace", "has no request", _ROW, str(path), 1)])
     return requests
 
 
@@ -79,14 +79,27 @@ def _find_columns(names: Iterable[str], file: str) -> dict[str, str]:
     return found
 
 
-def _from_row(row: dict[str, str], columns: dict[str, str]) -> Request:
+_ROW = "a line has seconds and whole numbers of tokens, such as 0.5,1200,80; correct it, or leave it out"
+
+
+def _from_row(row: dict[str, str | None], columns: dict[str, str]) -> Request:
+    def said(name: str) -> str:
+        return row.get(columns.get(name, "")) or ""
+
+    def number(name: str, kind: type[int] | type[float]) -> float:
+        try:
+            return kind(said(name))
+        except ValueError:
+            words = "whole number" if kind is int else "number"
+            raise ValueError(f"{name} is no {words}: '{said(name)[:40]}'") from None
+
     request = Request(
-        arrival_s=float(row[columns["arrival_s"]]),
-        input_tokens=int(row[columns["input_tokens"]]),
-        output_tokens=int(row[columns["output_tokens"]]),
-        session=row.get(columns.get("session", ""), "") or "",
-        tenant=row.get(columns.get("tenant", ""), "") or "",
-        cached_tokens=int(row.get(columns.get("cached_tokens", ""), 0) or 0),
+        arrival_s=number("arrival_s", float),
+        input_tokens=int(number("input_tokens", int)),
+        output_tokens=int(number("output_tokens", int)),
+        session=said("session"),
+        tenant=said("tenant"),
+        cached_tokens=int(number("cached_tokens", int)) if said("cached_tokens") else 0,
     )
     if not 0 <= request.arrival_s <= _MOST_SECONDS:
         raise ValueError(f"arrival_s {request.arrival_s} is not within 0..{_MOST_SECONDS:g}")

@@ -11,6 +11,7 @@ tables mix them. Formulas (b is bytes per element, N tokens, W the window, T ten
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -240,10 +241,13 @@ def _elements_per_rank(group: LayerGroup, tp: int) -> int:
     return 2 * _heads_per_rank(group, tp) * group.head_dim
 
 
+_TP_HEADS = "tp {} neither divides nor is a multiple of {} KV heads"
+
+
 def _check(model: KvModel, tokens: int, dtype: str, tp: int, block_tokens: int) -> None:
     subject = f"model {model.name}"
     problems = [
-        Problem("kv.positive", subject, f"{name} must be a whole number from 1 to {MOST}, is {value!r}", field=name)
+        Problem("kv.positive", subject, f"{name} is {value!r:.40}", f"a whole number from 1 to {MOST}", field=name)
         for name, value in (("tokens", tokens), ("tp", tp), ("block_tokens", block_tokens))
         if type(value) is not int or not 1 <= value <= MOST
     ]
@@ -252,7 +256,9 @@ def _check(model: KvModel, tokens: int, dtype: str, tp: int, block_tokens: int) 
         problems.append(Problem("kv.dtype", subject, f"unknown element type {dtype!r}", fix, field="dtype"))
     if type(tp) is int and tp > 0:
         problems += [
-            Problem("kv.tp-heads", subject, f"tp {tp} neither divides nor is a multiple of {group.kv_heads} KV heads")
+            Problem(
+                "kv.tp-heads", subject, _TP_HEADS.format(tp, group.kv_heads), f"such as {math.gcd(tp, group.kv_heads)}"
+            )
             for group in model.groups
             if group.kv_heads and group.kv_heads % tp and tp % group.kv_heads
         ]

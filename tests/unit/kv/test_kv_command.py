@@ -216,3 +216,34 @@ def test_what_is_not_there_is_not_taken_for_less(capsys, words: tuple[str, ...],
     code, out, err = _run(capsys, *words)
     assert (code, out) == (2, "")
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words", "said"),
+    [
+        ("t.csv", "arrival_s,input_tokens,output_tokens\n0,1\n", ("benefit", "--model", "llama-3.1-8b", "--trace"),
+         "t.csv:2: error: request: output_tokens is no whole number: ''"),
+        ("t.csv", "arrival_s,input_tokens,output_tokens\n0,x,1\n", ("benefit", "--model", "llama-3.1-8b", "--trace"),
+         "input_tokens is no whole number: 'x'"),
+        ("c.json", '{"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 8, "layer_types": [{}, []]}',
+         ("size", "--tokens", "1", "--config"), "no layer of it keeps keys and values"),
+        ("c.json", "[]", ("size", "--tokens", "1", "--config"), "c.json:1: error: c.json: is not a JSON object"),
+        ("c.json", "{}", ("size", "--tokens", "1", "--config"), "none of num_hidden_layers"),
+    ],
+)  # fmt: skip
+def test_odd_files_are_refused_with_a_fix(tmp_path, capsys, name, text, words, said):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SystemExit) as caught:
+        main(["kv", *words, str(tmp_path / name)])
+    err = capsys.readouterr().err
+    assert (caught.value.code, said in err, "fix: " in err) == (2, True, True), err
+
+
+def test_a_record_of_which_a_number_is_none_is_refused_with_its_line(tmp_path, capsys):
+    record = tmp_path / "r.jsonl"
+    _run(capsys, "move", "--tokens", "9", "--model", "llama-3.1-8b", "--record", str(record))
+    decision = json.loads(record.read_text())
+    for change in ({"move_s": []}, {"choice": "x"}, {"request": 5}, {"terms": {**decision["terms"], "wire_s": None}}):
+        record.write_text(json.dumps(decision | change) + "\n")
+        code, _, err = _run(capsys, "move", "--replay", str(record))
+        assert (code, "r.jsonl:1: error" in err, "fix: " in err) == (2, True, True), err
