@@ -12,7 +12,7 @@ from fabric.cli.paths import Folder
 _EPILOG = """\b
 Examples:
   kvfabric import topology-map.yaml --out sites/opg-64
-  kvfabric import wiring-backend.yaml wiring-frontend.yaml tenant-a-vpc.yaml --out sites/dc1
+  kvfabric import wiring-backend.yaml tenant-a-vpc.yaml --out sites/dc1
   kvfabric import lab.clab.yml --out sites/lab
 """
 

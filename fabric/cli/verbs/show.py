@@ -12,6 +12,7 @@ Examples:
   kvfabric show xoc-256 203.0.113.129               an address: whose it is, or free in which range
   kvfabric show xoc-256 "VNI 100"                   also "AS 65101", a route target, a prefix
   kvfabric show xoc-256 compute-001 compute-017     the way between two devices
+  kvfabric show xoc-256 compute-001 203.0.113.129   whether a server reaches an address, and how it leaves and comes in
 """
 
 
@@ -25,7 +26,7 @@ def command(site: str, name: str, other: str, form: str) -> None:
 
     NAME is a device, tenant, gateway group, link, port, address, prefix, VNI, AS number or route target.
 
-    With OTHER, show the way between two devices.
+    With OTHER, show the way between two devices, or whether server NAME reaches the address OTHER by the plan.
     """
     from fabric.build import load_plan
     from fabric.cli.output import print_json

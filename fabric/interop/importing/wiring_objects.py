@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fabric.hardware.ranges import host_patterns
 from fabric.interop.readers.hedgehog import ROLES, kind_of, name_of
 from fabric.interop.readers.yaml_documents import dig
 from fabric.problem import InputError, Problem
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fabric.interop.readers.yaml_documents import Mapping
 
 _NAMED = frozenset({"Switch", "Server", "Connection", "VPC", "VPCAttachment", "VPCPeering"})
+_SHOWN = 6
 # two of them with one name would be one
 _DEVICES = frozenset({"Switch", "Server"})
 
@@ -23,7 +25,8 @@ _DEVICES = frozenset({"Switch", "Server"})
 def require_sound(sources: list[tuple[Path, list[Mapping]]]) -> None:
     """Raise InputError for every object without a name or a body, and for devices that are there twice."""
     problems: list[Problem] = []
-    seen: dict[str, str] = {}
+    seen: dict[str, tuple[Path, int]] = {}
+    shared: dict[tuple[Path, Path], list[str]] = {}
     for path, documents in sources:
         for document in documents:
             kind, name = kind_of(document), name_of(document)
@@ -33,11 +36,18 @@ def require_sound(sources: list[tuple[Path, list[Mapping]]]) -> None:
                     for text, fix in _faults(document, kind)
                 ]
             if kind in _DEVICES and name:
-                here = f"{path}:{document.line}"
-                if name in seen:
-                    text = f"is there already in {seen[name]}"
+                there, line = seen.setdefault(name, (path, document.line))
+                if there != path:
+                    shared.setdefault((there, path), []).append(name)
+                elif line != document.line:
+                    text = f"is there already in {there}:{line}"
                     problems.append(Problem("import.twice", name, text, "keep one of them", str(path), document.line))
-                seen.setdefault(name, here)
+    for (there, path), names in shared.items():
+        text = (
+            f"{', '.join(host_patterns(names)[:_SHOWN])}: in {there} too, and a file of wiring is a fabric of its own"
+        )
+        fix = "import one of these files at a time, each into a folder of its own"
+        problems.append(Problem("import.twice", path.name, text, fix, str(path)))
     if problems:
         raise InputError(problems)
 

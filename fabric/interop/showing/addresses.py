@@ -116,7 +116,7 @@ def _exposed(plan: Plan, address: IPv4Address) -> Iterator[Row]:
                 continue
             what = f"{exposure.title} exposure"
             if _inside(address, exposure.public):
-                yield f"{what}, public", f"group {exposure.group}", tenant.name, _public(exposure, address)
+                yield f"{what}, public", f"group {exposure.group}", tenant.name, public_of(exposure, address)
             if _inside(address, exposure.private):
                 yield f"{what}, private", f"group {exposure.group}", tenant.name, _private(exposure, address)
 
@@ -125,7 +125,8 @@ def _inside(address: IPv4Address, prefixes: tuple[str, ...]) -> bool:
     return any(address in IPv4Network(prefix) for prefix in prefixes)
 
 
-def _public(exposure: Exposure, address: IPv4Address) -> str:
+def public_of(exposure: Exposure, address: IPv4Address) -> str:
+    """Say where a public address of an exposure leads."""
     if exposure.mode == "static":
         return f"is {_mapped(exposure, address, from_public=True)}, both ways"
     ports = [f"{p.protocol}/{p.public_port} to {p.private_address}:{p.private_port}" for p in exposure.ports]
@@ -149,6 +150,11 @@ def _private(exposure: Exposure, address: IPv4Address) -> str:
 
 def _first(exposure: Exposure) -> str:
     return exposure.public[0].partition("/")[0]
+
+
+def shown_as(exposure: Exposure, address: IPv4Address) -> IPv4Address:
+    """Return the public address of a private one of a static exposure."""
+    return _mapped(exposure, address, from_public=False)
 
 
 def _mapped(exposure: Exposure, address: IPv4Address, *, from_public: bool) -> IPv4Address:

@@ -6,8 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from fabric.interop.showing.card import Card, Table
-from fabric.interop.showing.lookup import unknown
-from fabric.problem import InputError
+from fabric.interop.showing.lookup import find, unknown
+from fabric.problem import InputError, Problem
 
 if TYPE_CHECKING:
     from fabric.plan import Link, Plan
@@ -18,7 +18,7 @@ def path_card(plan: Plan, start: str, end: str) -> Card:
 
     Servers do not forward: a way never goes through one. Raises InputError for names that are not devices.
     """
-    problems = [unknown(plan, name) for name in (start, end) if name not in plan.kind_of]
+    problems = [_no_device(plan, name) for name in (start, end) if name not in plan.kind_of]
     if problems:
         raise InputError(problems)
     facts = {"allowed by tenancy": _allowed(plan, start, end)}
@@ -31,6 +31,17 @@ def path_card(plan: Plan, start: str, end: str) -> Card:
     if not rows:
         facts["path"] = "none: no fabric joins the two"
     return Card(f"{start} to {end}", f"path in {plan.site}", facts, [Table("ways", header, rows)])
+
+
+def _no_device(plan: Plan, name: str) -> Problem:
+    """The problem of an end that is no device: it may be something else, which has no way to it."""
+    try:
+        card = find(plan, name)
+    except InputError:
+        return unknown(plan, name)
+    kind = card.kind.removesuffix(f" of {plan.site}")
+    text = f"is a {kind}, and a way is between two devices, or from a server to an address"
+    return Problem("show.no-device", name, text, f"`kvfabric show {plan.site} {name}` says what it is")
 
 
 def _allowed(plan: Plan, start: str, end: str) -> str:

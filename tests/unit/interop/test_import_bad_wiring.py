@@ -76,3 +76,19 @@ def test_a_switch_that_is_there_twice_is_refused(
     code, err = _import(capsys, path, tmp_path / "site")
     assert code == 2
     assert "is there already in" in err
+
+
+def test_two_fabrics_that_share_servers_are_refused_once_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = []
+    for name, text in write(load_plan("xoc-256"), "wiring").items():
+        files.append(tmp_path / name)
+        files[-1].write_text(text)
+    with pytest.raises(SystemExit) as caught:
+        main(["import", *map(str, files), "--out", str(tmp_path / "site")])
+    err = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert err.count("[import.twice]") == 1
+    assert "compute-[001-032]: in " in err
+    assert "import one of these files at a time" in err
