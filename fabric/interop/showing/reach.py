@@ -28,20 +28,11 @@ def reach_card(plan: Plan, name: str, address: IPv4Address) -> Card:
 
 def _answer(plan: Plan, server: Server, tenant: Tenant, address: IPv4Address) -> tuple[str, str]:
     near = [tenant, *(plan.tenants[peer] for peer in tenant.peers)]
+    fabrics = {port.fabric for port in server.ports if port.tenant == tenant.name}
     for other in near:
-        by = "" if other is tenant else ", which is a peer"
-        fabrics = {port.fabric for port in server.ports if port.tenant == tenant.name}
-        if owners := dict(_owners(plan, other, address)):
-            owner, fabric = next(iter(owners.items()))
-            text = f"{owner} of tenant {other.name}{by}"
-            return (
-                ("yes", text)
-                if fabric in fabrics
-                else ("no", f"{text}: in {fabric} only, where this server has no port")
-            )
-        for subnet in other.subnets:
-            if address in IPv4Network(subnet.prefix):
-                return "no", f"it is free in {subnet.prefix} of tenant {other.name}{by}: no port has it"
+        by = f"of tenant {other.name}" + ("" if other is tenant else ", which is a peer")
+        if found := _inside(plan, other, address, fabrics, by):
+            return found
     shown = next(_shown(plan, address), None)
     if shown and shown[0] is tenant:
         return _hairpin(shown[1], address)
@@ -49,12 +40,24 @@ def _answer(plan: Plan, server: Server, tenant: Tenant, address: IPv4Address) ->
         return "no", f"it is for {use}"
     if any(address in IPv4Network(prefix) for prefix in NEVER_OUTSIDE):
         return "no", "neither the tenant nor a peer has it, and private addresses never cross the edge"
-    out = _way_out(plan, server, tenant)
+    return _outside(_way_out(plan, server, tenant), shown, address)
+
+
+def _inside(plan: Plan, tenant: Tenant, address: IPv4Address, fabrics: set[str], by: str) -> tuple[str, str] | None:
+    """What the subnets of one tenant say of the address; None where it is in none of them."""
+    for owner, fabric in _owners(plan, tenant, address):
+        if fabric in fabrics:
+            return "yes", f"{owner} {by}"
+        return "no", f"{owner} {by}: in {fabric} only, where this server has no port"
+    for subnet in tenant.subnets:
+        if address in IPv4Network(subnet.prefix):
+            return "no", f"it is free in {subnet.prefix} {by}: no port has it"
+    return None
+
+
+def _outside(out: str, shown: tuple[Tenant, Exposure] | None, address: IPv4Address) -> tuple[str, str]:
     if not out:
-        return (
-            "no",
-            "no address of this server is shown outside: no masquerade or static exposure covers it",
-        )
+        return "no", "no address of this server is shown outside: no masquerade or static exposure covers it"
     if shown is None:
         return "yes", f"outside: {out}"
     there, exposure = shown
