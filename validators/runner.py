@@ -43,14 +43,15 @@ CASES = "cases"
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run. `keep_going` runs stages whose ground failed too; `settle_s` is how long failing questions are asked
-    again before the answer counts, in seconds; `stored` is a folder of observations to judge instead of asking; `clean`
-    takes secrets out of what is written."""
+    again before the answer counts, in seconds; `stored` is a folder of observations to judge instead of asking, and
+    `same_plan` whether they were made by this plan; `clean` takes secrets out of what is written."""
 
     allow_disruptive: bool = False
     keep_going: bool = False
     settle_s: float = 0.0
     settle_step_s: float = 3.0
     stored: Path | None = None
+    same_plan: bool = True
     extra: dict[str, Any] = field(default_factory=dict)
     clean: Callable[[Any], Any] = lambda data: data
 
@@ -189,6 +190,8 @@ class Runner:
         stored = self.options.stored
         if stored is not None and not case.check.passive and _stored_case(stored, case) is None:
             return "acts on the network, and the stored answers have no run of it: it must run live"
+        if stored is not None and not case.check.passive and not self.options.same_plan:
+            return "acts on the network, and the stored run of it was by another plan: it must run live"
         return ""
 
     def _judge(self, context: Context, case: Case) -> Result:

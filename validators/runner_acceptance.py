@@ -226,6 +226,7 @@ def _run(
         wanted.keep_going,
         wanted.settle_s,
         stored=wanted.stored,
+        same_plan=getattr(devices, "plan", "") in {"", wanted.plan.digest},
         extra={"seed": wanted.seed},
         clean=redactor.data,
     )

@@ -41,7 +41,10 @@ class StoredDevices:
 
     def __init__(self, folder: Path, site: str = "") -> None:
         """Find the answers in a folder. Raises InputError when there are none, or when they are of another site."""
-        other = _site_of(folder)
+        facts = _facts_of(folder)
+        other = str(facts.get("site", ""))
+        # the digest of the plan that the answers were asked by, empty where nobody says
+        self.plan = str(facts.get("plan", ""))
         if site and other and other != site:
             text = f"holds the answers of site {other}, not of {site}"
             fix = f"name a snapshot or run of {site}, or accept {other}"
@@ -162,17 +165,17 @@ def _file_names(question: str, sample: int) -> tuple[str, str]:
     return f"{name}.txt", f"{name}.error.txt"
 
 
-def _site_of(folder: Path) -> str:
-    """The site that a snapshot or the journal of a run names; empty when people put the answers together themselves."""
+def _facts_of(folder: Path) -> dict[str, Any]:
+    """What a snapshot or the journal of a run says of itself; nothing when people put the answers there themselves."""
     for path in (folder / SNAPSHOT, folder / JOURNAL):
         try:
             with path.open("rb") as file:
                 data = loads(file.read() if path.name == SNAPSHOT else file.readline())
-            if isinstance(site := data["site"], str):
-                return site
+            if isinstance(data["site"], str):
+                return dict(data)
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return ""
+    return {}
 
 
 def _engine(path: Path) -> dict[str, Any]:

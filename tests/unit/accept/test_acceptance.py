@@ -157,3 +157,13 @@ def test_one_place_to_ask_is_enough():
     ran = CliRunner().invoke(cli, ["accept", "lab", "--engine", "uml", "--lab", "x"])
     assert ran.exit_code == 2
     assert "--engine or --lab" in ran.output
+
+
+def test_what_acted_by_another_plan_says_nothing_of_this_one(tmp_path, live):
+    _, folder, _ = accept(Acceptance(PLAN, tmp_path, name="live"))
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace(PLAN.digest, "0" * 64, 1))
+    run, _, _ = accept(Acceptance(PLAN, tmp_path, name="offline", stored=folder))
+    acted = [r.result for r in run.records if r.result.check == "tenant-matrix"]
+    assert {result.state.value for result in acted} == {"skipped"}
+    assert all("was by another plan" in result.text for result in acted)
