@@ -25,8 +25,8 @@ def names() -> list[str]:
 def load(name: str) -> Engine:
     """Return an engine by name. Raises InputError for a name that is none."""
     if name not in _MODULES:
-        text = f"no engine {name}; there are {', '.join(_MODULES)}"
-        raise InputError([Problem("lab.engine", f"engine {name}", text)])
+        fix = f"one of {', '.join(_MODULES)}"
+        raise InputError([Problem("lab.engine", f"engine {name}", "there is no such engine", fix)])
     return cast("Engine", importlib.import_module(_MODULES[name]))
 
 

@@ -11,6 +11,9 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fabric.problem import CouldNotRunError
+from fabric.strict_json import loads
+
 LEAF, BORDER_LEAF, SPINE, GATEWAY, SERVER = "leaf", "border-leaf", "spine", "gateway", "server"
 EDGE, INTERNET, LOADBALANCER = "edge", "internet", "loadbalancer"
 KINDS = (LEAF, BORDER_LEAF, SPINE, GATEWAY, SERVER, EDGE, INTERNET, LOADBALANCER)
@@ -150,16 +153,21 @@ class Lab:
 
     @staticmethod
     def from_json(text: str) -> Lab:
-        """Read what `to_json` wrote."""
-        data = json.loads(text)
-        return Lab(
-            name=data["name"],
-            nodes=tuple(Node(**_tuples(node)) for node in data["nodes"]),
-            links=tuple(Link(link["id"], End(**link["a"]), End(**link["b"]), link["mtu"]) for link in data["links"]),
-            expect=_expectation(data["expect"]),
-            site=data["site"],
-            plan_digest=data["plan_digest"],
-        )
+        """Read what `to_json` wrote. Raises CouldNotRunError for anything else."""
+        try:
+            data = loads(text)
+            links = [Link(link["id"], End(**link["a"]), End(**link["b"]), link["mtu"]) for link in data["links"]]
+            return Lab(
+                name=data["name"],
+                nodes=tuple(Node(**_tuples(node)) for node in data["nodes"]),
+                links=tuple(links),
+                expect=_expectation(data["expect"]),
+                site=data["site"],
+                plan_digest=data["plan_digest"],
+            )
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            message = f"a lab's own lab.json is damaged ({error}): `kvfabric lab down` and `lab up` make it anew"
+            raise CouldNotRunError(message) from None
 
 
 def _missing(name: str) -> Node:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.files import replace_file
 from fabric.problem import CouldNotRunError, InputError, Problem
+from fabric.strict_json import loads
 from labs.model import LAB_NAME, LAB_NAME_WORDS, Lab
 
 if TYPE_CHECKING:
@@ -200,9 +201,9 @@ def write_facts(folder: Path, **facts: Any) -> None:
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """Return the facts kept beside a lab."""
+    """Return the facts kept beside a lab; nothing where they are not there, or damaged (a disk that was full)."""
     try:
-        found: dict[str, Any] = json.loads((folder / "facts.json").read_text())
-    except FileNotFoundError:
+        found = loads((folder / "facts.json").read_bytes())
+    except (FileNotFoundError, ValueError):
         return {}
-    return found
+    return found if isinstance(found, dict) else {}

@@ -46,7 +46,7 @@ def test_without_a_lab_every_verb_says_so(argv, nothing, capsys):
         (["up", "lab", "--slice", "leaves=9"], "there are 2 leaves"),
         (["up", "nosuchsite"], "nosuchsite"),
         (["up", "lab", "--name", "Bad Name"], "lower case letters"),
-        (["up", "lab", "--engine", "vmware"], "no engine vmware"),
+        (["up", "lab", "--engine", "vmware"], "engine vmware: there is no such engine"),
         (["run", "lab", "--", "no-such-program"], "no-such-program is not a program"),
         (["exec", "leaf-01", "--", ""], "is empty: name a program"),
         (["impair", "leaf-01:Ethernet0"], "say at least one of"),

@@ -8,6 +8,7 @@ import pytest
 
 from fabric.problem import CouldNotRunError, InputError
 from labs import state
+from labs.model import Lab
 
 pytestmark = pytest.mark.unit
 
@@ -74,3 +75,14 @@ def test_more_than_one_lab_must_be_named(monkeypatch):
 def test_a_name_that_cannot_be_a_folder_is_refused(name):
     with pytest.raises(InputError, match="lower case letters"):
         state.create(name)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00"])
+def test_damaged_facts_are_no_facts_and_a_damaged_lab_says_so(tmp_path, text):
+    (tmp_path / "junk").mkdir()
+    (tmp_path / "junk" / "facts.json").write_text(text)
+    assert state.facts_of(tmp_path / "junk") == {}
+    with pytest.raises(CouldNotRunError, match="lab junk is dead"):
+        state.find()
+    with pytest.raises(CouldNotRunError, match="damaged"):
+        Lab.from_json(text)
