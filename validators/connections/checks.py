@@ -13,6 +13,7 @@ from pydantic import Field
 
 from fabric.problem import CouldNotRunError
 from validators.check import Check, CheckInputs, Context, NotJudgedError, Observations, Stage
+from validators.connections import lab_timers
 from validators.connections.command import probe_idle, probe_ladder, probe_nat
 from validators.connections.from_plan import targets
 from validators.connections.lab_stand import take_backs
@@ -234,8 +235,7 @@ class IdleTimeouts(_ProbeCheck):
         from validators.connections.in_lab import run_idle
 
         for gateway in dict.fromkeys(name for inputs in group for name in self.touches(context.plan, inputs)):
-            command = "nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; true"
-            context.undo.push(gateway, command, "load the plan's own timers")
+            context.undo.push(gateway, lab_timers.PLANNED, "load the plan's own timers")
         return run_idle(context.plan, lab, only=_names(group), scale=group[0].scale)
 
     def on_site(self, target: Target, testers: Testers, inputs: IdleInputs) -> Result:

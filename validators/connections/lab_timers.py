@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _ICMP = "/proc/sys/net/netfilter/nf_conntrack_icmp_timeout"
 _KEPT, _KEPT_ICMP = "/run/kvprobe-timers.nft", "/run/kvprobe-timers.icmp"
 _TAKE_BACK = f"[ ! -e {_KEPT} ] || {{ nft -f {_KEPT} && cat {_KEPT_ICMP} > {_ICMP} && rm {_KEPT} {_KEPT_ICMP}; }}"
+# for who cannot end the block: the rules of the gateway's own file, and nothing is kept any more
+PLANNED = (
+    f"nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; rm -f {_KEPT} {_KEPT_ICMP}; true"
+)
 _ANEW = "table ip kvfabric\ndelete table ip kvfabric\n"
 _POLICY = re.compile(r"(ct timeout (\w+)\.(\S+) \{[^}]*policy = )\{([^}]*)\}")
 _SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}

@@ -183,7 +183,7 @@ class _Drain:
 
     def _met(self, lane: Lane) -> dict[str, Any]:
         """Return what the lane's flows met while the gateway drained."""
-        slots = [asdict(slot) for slot in self.watches["draining"][lane.name].slots[:20]]
+        slots = [asdict(slot) for slot in self.watches["draining"][lane.name].slots]
         return {"slots": slots, "event_ns": self.began_ns}
 
     def _seen(self, lane: Lane) -> DrainSeen:

@@ -74,7 +74,7 @@ def judge(
     text = "; ".join(part.text for part in parts if part.state is state)
     figures = tuple(figure for part in parts for figure in part.measurements)
     evidence = {
-        "slots": [asdict(slot) for slot in seen.slots[:20]],
+        "slots": [asdict(slot) for slot in seen.slots],
         "declared": {"mode": declared.mode, "within_ms": declared.within_ms},
     }
     return Result(

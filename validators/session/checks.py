@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from validators.check import CheckInputs, Context
+from validators.connections import lab_timers
 from validators.connections.from_plan import targets
 from validators.failover.probe_check import GatewayProbe, not_tried, tenants_to_break, undo_gateway
 from validators.failover.timeline import request_timeline
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from validators.results import Result
 
 Event = Literal["worker", "tool", "drain", "gateway"]
-_OWN_TIMERS = "nft -f /etc/kvfabric/nftables.conf && sysctl -q -e -p /etc/kvfabric/sysctl.conf; true"
 
 
 class RequestSessionsInputs(CheckInputs):
@@ -67,7 +67,7 @@ class RequestSessions(GatewayProbe):
         """Write the undo of the gateways: service and clients end with the lab's channel."""
         for gateway in self.touches(context.plan, inputs):
             if lab.lab.has(gateway):
-                context.undo.push(gateway, _OWN_TIMERS, "load the plan's own timers")
+                context.undo.push(gateway, lab_timers.PLANNED, "load the plan's own timers")
                 undo_gateway(context, gateway)
 
     def probe(self, context: Context, lab: Running, inputs: RequestSessionsInputs) -> list[Result]:
