@@ -28,12 +28,20 @@ class PipeBrokenError(Exception):
 class _MayBeUnread(io.FileIO):
     """An open file whose reader may leave: what is written from then on goes to the null device."""
 
+    lost: type[OSError] = BrokenPipeError
+
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except self.lost:
             silence(self)
             return memoryview(data).nbytes
+
+
+class _MayBeLost(_MayBeUnread):
+    """Standard error, on a full disk too: what nobody can be told changes no exit code."""
+
+    lost = OSError
 
 
 def outlive_readers() -> None:
@@ -45,7 +53,8 @@ def outlive_readers() -> None:
         if type(raw) is not io.FileIO:
             continue
         stream.flush()
-        lasting = _MayBeUnread(raw.fileno(), "w", closefd=False)
+        kind = _MayBeLost if name == "stderr" else _MayBeUnread
+        lasting = kind(raw.fileno(), "w", closefd=False)
         setattr(sys, name, io.TextIOWrapper(
             lasting if raw is buffer else io.BufferedWriter(lasting),
             stream.encoding, stream.errors, "\n", stream.line_buffering, stream.write_through,

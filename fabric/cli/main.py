@@ -116,6 +116,7 @@ def _run(argv: list[str] | None) -> int:
     ended: list[signal.Signals] = []
     try:
         with ended_as_interrupted(ended):
+            _require_docstrings()
             result = cli.main(args=argv, prog_name="kvfabric", standalone_mode=False)
             sys.stdout.flush()
     except InputError as error:
@@ -203,6 +204,14 @@ def _answer_json(problems: Sequence[Problem], argv: list[str] | None) -> None:
 
     if _wants_json(sys.argv[1:] if argv is None else argv):
         print_json({"problems": [problem.to_dict() for problem in problems]})
+
+
+def _require_docstrings() -> None:
+    """Raise CouldNotRunError where Python left them out: checks are described by theirs."""
+    if sys.flags.optimize > 1:
+        from fabric.problem import CouldNotRunError
+
+        raise CouldNotRunError("checks are described by their docstrings: take PYTHONOPTIMIZE=2 (`-OO`) away")
 
 
 def _open_missing_streams() -> None:

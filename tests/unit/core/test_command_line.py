@@ -31,6 +31,9 @@ _COMMAND = f"{sys.executable} -c 'from fabric.cli.main import main; main()'"
         ("plan xoc-64", "2>&-", 0),
         ("plan xoc-64", ">&- 2>&-", 0),
         ("plan nowhere", "2>&-", 2),
+        ("plan nowhere", "2>/dev/full", 2),
+        ("plan xoc-64", "2>/dev/full", 0),
+        ("plan xoc-64", ">/dev/full", 2),
         ("plan xoc-64 --format json", "| head -c 10 >/dev/null; exit ${PIPESTATUS[0]}", 0),
     ],
 )
@@ -394,3 +397,8 @@ def test_nothing_that_an_inventory_would_read_is_written_into_its_folder(tmp_pat
     done = run_cli("kv", "move", "--model", "llama-3.1-70b", "--tokens", "9", "--record", str(site / "site.yaml"))
     assert (done.returncode, "nothing was added to it" in done.stderr) == (2, True), done.stderr
     assert (site / "site.yaml").read_text() == text
+
+
+def test_without_docstrings_it_says_that_it_cannot_run() -> None:
+    done = run_cli("catalog", "--list", env={"PYTHONOPTIMIZE": "2"})
+    assert (done.returncode, "PYTHONOPTIMIZE" in done.stderr, "Traceback" in done.stderr) == (3, True, False)
