@@ -85,6 +85,8 @@ class OwnTables:
 
     def _misplaced(self, file: Path) -> tuple[str, str] | None:
         """Return what is wrong with a file's name, and the fix."""
+        if file.name == FOLDER:
+            return "is a file", f"make it a folder that holds {EVERYONE}.json"
         if file.suffix not in _SUFFIXES:
             return "is neither JSON nor YAML", "name it .json or .yaml, or keep it elsewhere"
         if file.stem in self.by_scope:
@@ -116,7 +118,9 @@ class OwnTables:
             return found
         for key, fields in rows.items():
             place = (table, str(key))
-            if key in SHARED.get(table, ()):
+            if not _is_name(str(key)):
+                self._bad("shape", scope, place, "a row needs a name without control characters", _FORM)
+            elif key in SHARED.get(table, ()):
                 text = f"kvfabric writes the row {key} of {table}"
                 self._bad("owned", scope, place, text, "remove it; other rows of this table may be added")
             elif fields is not None and not isinstance(fields, dict):
@@ -127,6 +131,8 @@ class OwnTables:
 
     def _refused(self, table: str) -> tuple[str, str, str] | None:
         """Return (rule, text, fix) of a table that a site cannot have of its own."""
+        if not _is_name(table) or "|" in table:
+            return "shape", "a table needs a name without `|` and control characters", _FORM
         service = next((name for name, tables in OF_SERVICES.items() if table in tables and name in self._services), "")
         if service:
             return "owned", f"kvfabric writes {table} from services.{service}", "keep one of the two"
@@ -145,12 +151,15 @@ class OwnTables:
 
     def _field(self, scope: str, place: tuple[str, ...], field: str, value: Any) -> bool:
         path = (*place, field)
+        if not _is_name(field):
+            self._bad("shape", scope, path, "a field needs a name without control characters", _FORM)
+            return False
         if _SECRET_FIELD.search(field):
             text = "this field is a secret, which has no place in a file"
             self._bad("secret", scope, path, text, "set it on the switch, or by services.tacacs and services.snmp")
             return False
         items = value if isinstance(value, list) else [value]
-        if not items or not all(isinstance(item, str) for item in items):
+        if not items or not all(isinstance(item, str) and "\0" not in item for item in items):
             text = "must be text, or a list of texts: CONFIG_DB has nothing else"
             self._bad("shape", scope, path, text, 'put it in quotes, such as "1" or "true"')
             return False
@@ -171,6 +180,10 @@ class OwnTables:
             yield from ((scope, name) for name in wider if name in self.by_scope)
 
 
+def _is_name(text: str) -> bool:
+    return bool(text) and text.isprintable()
+
+
 def _paths(tables: Tables) -> set[tuple[str, ...]]:
     """The (table, row, field) of every field, and the (table, row) of rows without fields."""
     found: set[tuple[str, ...]] = set()
@@ -189,4 +202,6 @@ def _at(places: dict[Path_, tuple[str, int]], path: tuple[str, ...]) -> tuple[st
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if not p.name.startswith(".")) if folder.is_dir() else []
+    if folder.is_dir():
+        return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+    return [folder] if folder.exists() else []

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 _TOGETHER = 8
 _SHOWN = 160
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
+_Line = Annotated[_Text, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 
 
 class CommandInputs(CheckInputs):
     """A name for reports, the devices (patterns or ranges), a command, and regular expressions, each for one line."""
 
-    name: _Text
+    name: _Line
     devices: tuple[_Text, ...] = Field(min_length=1, strict=False)
     command: _Text
     matches: tuple[_Text, ...] = Field((), strict=False)
@@ -47,7 +48,7 @@ class CommandInputs(CheckInputs):
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 message = f"'{pattern}' is no regular expression: {error}"
                 raise ValueError(message) from None
         return patterns

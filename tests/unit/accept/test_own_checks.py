@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import ValidationError
 
 from fabric.build import load_plan
 from fabric.problem import InputError
@@ -13,6 +14,7 @@ from tests.unit.accept.simulated import SimulatedSite
 from validators import runner_acceptance
 from validators.catalog import Selection
 from validators.devices.answers import Answer
+from validators.own.checks import CommandInputs
 from validators.report.redact import Redactor
 from validators.results import State
 from validators.runner_acceptance import Acceptance, accept, cases_of
@@ -120,3 +122,8 @@ def test_a_case_that_cannot_be_asked_is_named_with_its_line(tmp_path, case, said
     (problem,) = caught.value.problems
     assert said in problem.text
     assert problem.line == 5
+
+
+def test_a_repetition_without_end_is_no_regular_expression():
+    with pytest.raises(ValidationError, match="is no regular expression"):
+        CommandInputs(name="a", devices=("leaf-01",), command="true", matches=("x{99999999999}",))

@@ -225,6 +225,11 @@ def test_own_tables_of_all_of_a_kind_and_of_one_switch_come_together(folder: Pat
     ("file", "text", "rule", "says"),
     [
         ("all.json", '{"PORT": {"Ethernet0": {"mtu": "1500"}}}', "owned", "kvfabric writes PORT"),
+        ("all.json", '{"": {"a": {"b": "c"}}}', "shape", "a table needs a name"),
+        ("all.json", '{"A|B": {"a": {"b": "c"}}}', "shape", "a table needs a name"),
+        ("all.json", '{"A": {"a\\nb": {"b": "c"}}}', "shape", "a row needs a name"),
+        ("all.json", '{"A": {"a": {"": "c"}}}', "shape", "a field needs a name"),
+        ("all.json", '{"A": {"a": {"b": "\\u0000"}}}', "shape", "must be text"),
         ("all.json", '{"NTP_SERVER": {"192.0.2.9": {}}}', "owned", "services.ntp"),
         ("all.json", '{"AAA": {"authentication": {"login": "local"}}}', "owned", "services.tacacs"),
         ("all.json", '{"FEATURE": {"bgp": {"state": "disabled"}}}', "owned", "row bgp"),
@@ -286,3 +291,10 @@ def test_a_new_site_shows_the_services_and_works_with_them(tmp_path: Path) -> No
     assert "\n# services: {" in text
     site.write_text(text.replace("\n# services: {", "\nservices: {"))
     assert {"NTP_SERVER", "DNS_NAMESERVER", "SYSLOG_SERVER"} <= tables(tmp_path / "berlin", "be-leaf-01").keys()
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(folder: Path) -> None:
+    (folder / "config_db").rmdir()
+    (folder / "config_db").write_text("{}")
+    with pytest.raises(InputError, match=r"config_db:1: error: .* is a file"):
+        plan_site(folder)
