@@ -123,6 +123,7 @@ def climb(run: Callable[[float], StepObservation], search: Search) -> list[StepO
             step = run(level)
             steps.append(step)
         search.tell(level, step.real_per_s, outcome(step))
+        search.given_up = not step.validated
     return steps
 
 

@@ -1,12 +1,15 @@
 """Find the knee: climb while steps pass, then halve the gap between the last pass and the first failure; pure.
 
-A step that the tester could not offer bounds the search from above, but says nothing about the gateway.
+A step that the tester could not offer bounds the search from above, but says nothing about the gateway. Slower steps
+take longer, so where not even a quarter of the first one passes the search gives up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+
+_LEAST = 0.25
 
 
 class Outcome(Enum):
@@ -22,7 +25,8 @@ class Search:
     """Asks for rates (or numbers of connections) until the knee is known to `precision` (a share of it).
 
     `passed` is the highest level that was really reached with every connection validated, `failed` the lowest
-    that was not, `limit` who ended the climb: `device`, `tester`, or `ladder` when even `highest` passed.
+    that was not, `limit` who ended the climb: `device`, `tester`, or `ladder` when even `highest` passed. `given_up`
+    ends it: a gateway that lets nothing through does so at any rate.
     """
 
     start: float
@@ -34,6 +38,7 @@ class Search:
     failed: float | None = None
     limit: str = ""
     steps: int = 0
+    given_up: bool = False
     _asked_pass: float = field(default=0.0, repr=False)
 
     def ask(self) -> float | None:
@@ -45,6 +50,8 @@ class Search:
                 self.limit = "ladder"
                 return None
             return min(self.highest, self._asked_pass * self.growth) if self._asked_pass else self.start
+        if self.given_up or (not self.passed and self.failed <= self.start * _LEAST):
+            return None
         if self.failed - self._asked_pass <= self.precision * self.failed:
             return None
         return (self._asked_pass + self.failed) / 2

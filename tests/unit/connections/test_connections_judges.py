@@ -122,6 +122,19 @@ def test_a_step_that_fails_once_is_no_knee(bad_runs: int, knee: float, words: st
     assert State.FAIL in [part.state for part in result.parts]
 
 
+@pytest.mark.parametrize(("validated", "steps"), [(0, 2), (499, 6)])
+def test_a_gateway_that_lets_nothing_through_is_not_asked_ever_slower(validated: int, steps: int) -> None:
+    """Each halving of the rate doubles what a step takes: a ladder through a broken gateway went on for hours."""
+    search = Search(100, 6400)
+    seen = ladder_judge.climb(lambda rate: replace(STEP, asked_per_s=rate, validated=validated), search)
+    assert len(seen) == steps
+    result = ladder_judge.judge_ladder("gw", seen, search)
+    assert (result.state, "every connection validated up to 0/s; the gateway ended it" in result.text) == (
+        State.FAIL,
+        True,
+    )
+
+
 def test_a_step_that_is_run_again_opens_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the first run may still be in the gateway's table, and its late frames on their way."""
     seen: list[StepSpec] = []
