@@ -60,7 +60,9 @@ def command(site: str | None, listed: bool, explain: str | None, style: str) -> 
 
 
 def _page(name: str, check: type[Check]) -> dict[str, object]:
-    """A check as JSON: what it stands for, and how it must be treated."""
+    """A check as JSON: what it stands for, what it takes, and how it must be treated."""
+    from validators.check_inputs import inputs_of
+
     page = check.page
     return {
         "check": name,
@@ -68,6 +70,7 @@ def _page(name: str, check: type[Check]) -> dict[str, object]:
         "title": page.title,
         "about": page.about,
         "sections": dict(page.sections),
+        "inputs": [one.to_dict() for one in inputs_of(check)],
         "disruptive": check.disruptive,
         "passive": check.passive,
         "physical": check.physical,
@@ -99,8 +102,20 @@ def _pages(explain: str | None, checks: dict[str, type[Check]], style: str) -> i
     if page.about:
         click.echo(f"{page.about}\n")
     for name, text in page.sections.items():
+        if name == "Example":
+            _show_inputs(checks[explain])
         click.echo(f"{name}:\n    " + text.replace("\n", "\n    ") + "\n")
     return EXIT_PASS
+
+
+def _show_inputs(check: type[Check]) -> None:
+    from fabric.cli.output import table
+    from validators.check_inputs import about_inputs, inputs_of
+
+    rows = table(("input", "kind", "without it"), [(one.name, one.kind, one.words) for one in inputs_of(check)])
+    click.echo(
+        "Inputs:\n    " + "\n    ".join([*filter(None, about_inputs(check).splitlines()), *rows.splitlines()]) + "\n"
+    )
 
 
 def show_cases(cases: Sequence[Case], style: str) -> int:
