@@ -66,7 +66,8 @@ def find_site(name: str) -> Path:
         fix = "name a site, or `.` for the inventory in this folder"
         raise InputError([Problem("inventory.not-found", "site ''", "the name is empty", fix)])
     path = Path(name).expanduser()
-    if path.exists():
+    built = _built(path)
+    if path.exists() and not built:
         return path
     shipped = data_folder("inventories")
     names = sorted(p.name for p in shipped.iterdir() if p.is_dir())
@@ -74,9 +75,17 @@ def find_site(name: str) -> Path:
         return shipped / name
     if name.startswith("inventories/") and name.split("/", 1)[1] in names:
         return shipped / name.split("/", 1)[1]
+    if built:
+        fix = "name the site's inventory, the folder with site.yaml"
+        raise InputError([Problem("inventory.output", str(path), "is what `kvfabric build` wrote", fix, str(path))])
     close = difflib.get_close_matches(name, names, 3)
     hint = f"did you mean {', '.join(close)}?" if close else f"shipped sites: {', '.join(names)}"
     raise InputError([Problem("inventory.not-found", f"site '{name}'", "no such folder, file or shipped site", hint)])
+
+
+def _built(path: Path) -> bool:
+    """Whether a folder is what `build` wrote, which has YAML files too: `build lab --out .` makes one with its name."""
+    return all((path / name).is_file() for name in ("plan.json", "findings.json"))
 
 
 def load_inventory(name: str | Path) -> Inventory:

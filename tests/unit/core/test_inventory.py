@@ -170,3 +170,14 @@ def test_what_an_empty_file_lacks_is_said_at_its_first_line(tmp_path: Path) -> N
     assert {(problem.file, problem.line) for problem in problems(tmp_path, "# nothing\n")} == {
         (str(tmp_path / "site.yaml"), 1)
     }
+
+
+def test_what_build_wrote_is_no_inventory_and_hides_none(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("lab", "berlin"):
+        for file in ("plan.json", "findings.json", "hosts.yaml"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / file).write_text("{}")
+    assert find_site("lab").is_absolute(), "the shipped one"
+    with pytest.raises(InputError, match="is what `kvfabric build` wrote"):
+        find_site("berlin")
