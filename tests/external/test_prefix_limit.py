@@ -48,15 +48,16 @@ mount -t tmpfs -o mode=755 none /var/run/frr
 # bgpd is not root when it reads its file
 mkdir /var/run/frr/a /var/run/frr/b; cp "$1/a.conf" "$1/b.conf" /var/run/frr; chown -R frr:frr /var/run/frr
 ip link set lo up
-unshare -n sleep 60 & other=$!
+unshare -n sleep 120 & other=$!
 while [ "$(readlink /proc/$other/ns/net)" = "$(readlink /proc/$$/ns/net)" ]; do sleep 0.05; done
 ip link add x type veth peer name y netns $other
 ip addr add 10.0.0.1/30 dev x; ip link set x up
 nsenter -n -t $other ip addr add 10.0.0.2/30 dev y; nsenter -n -t $other ip link set y up
 /usr/lib/frr/bgpd -N a -Z -n -d -f /var/run/frr/a.conf --log file:/dev/null >/dev/null 2>&1 </dev/null
 nsenter -n -t $other /usr/lib/frr/bgpd -N b -Z -n -d -f /var/run/frr/b.conf --log file:/dev/null >/dev/null 2>&1 </dev/null
-for try in $(seq 100); do
-    vtysh -N b -c 'show bgp neighbors 10.0.0.1' > "$1/said"
+for try in $(seq 200); do
+    # a daemon that has only just begun does not listen yet
+    vtysh -N b -c 'show bgp neighbors 10.0.0.1' > "$1/said" 2>&1 || true
     grep -q "$2" "$1/said" && break
     sleep 0.2
 done
@@ -80,7 +81,7 @@ def _session(folder: Path, device: str, announced: list[str], until: str) -> tup
     (folder / "a.conf").write_text(NEIGHBOR + "".join(f"  network {prefix}\n" for prefix in announced))
     (folder / "b.conf").write_text(ROUTER.format(filters=filters, settings=settings))
     command = ["unshare", "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "limit"]
-    done = subprocess.run([*command, str(folder), until], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([*command, str(folder), until], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return (folder / "said").read_text(), (folder / "table").read_text()
 
