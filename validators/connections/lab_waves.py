@@ -58,8 +58,12 @@ def measure(
             for number, site in enumerate(wave):
                 watched = on_gateway or site.target.exposure.mode == "static"
                 benches.append(stack.enter_context(_testers(lab, site, number, on_gateway=watched)))
-            with ThreadPoolExecutor(at_once) as pool:
+            pool = ThreadPoolExecutor(at_once)
+            try:
                 results = list(pool.map(probe, wave, benches))
+            finally:
+                # who is interrupted does not wait for a probe to end: its agents are closed next, and it with them
+                pool.shutdown(wait=False, cancel_futures=True)
         yield from zip(wave, results, strict=True)
 
 
