@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, ip_interface
@@ -365,3 +367,31 @@ def test_lanes_bring_a_block_to_one_server_only(plan: Plan, lab: FakeLab) -> Non
     assert [block.server for block in layout.blocks] == ["compute-001"]
     spoken_for = [prefix for prefixes in layout.places.values() for prefix in prefixes if prefix.startswith("10.")]
     assert sorted(set(spoken_for)) == sorted({layout.blocks[0].prefix, "10.1.0.1/32", "10.1.0.17/32", "10.1.0.25/32"})
+
+
+def test_a_probe_that_is_interrupted_does_not_wait_for_the_others(
+    plan: Plan, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their agents are closed, which ends them: a ladder may go on for minutes."""
+    closed = threading.Event()
+
+    class Testers:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        __enter__, __exit__ = (lambda self: self), (lambda *_: closed.set())
+
+    def probe(site: in_lab.Site, _testers: object) -> Result:
+        if site.label == "acme.masquerade":
+            raise KeyboardInterrupt
+        assert closed.wait(10), "its testers stayed open"
+        return Result("x", site.label, State.PASS, "")
+
+    monkeypatch.setattr(lab_waves, "Stand", lambda *_: nullcontext())
+    monkeypatch.setattr(lab_waves, "Testers", Testers)
+    sites = [_site(plan, lab, name) for name in ("masquerade", "forward")]
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(lab_waves.measure(plan, lab, sites, probe))  # type: ignore[arg-type]
+    assert closed.is_set()
+    assert time.monotonic() - begun < 9
