@@ -46,6 +46,7 @@ class FabricFailover(Check):
 
     Echo requests run between two servers of a tenant all the time, over every pair of their addresses. The spine then
     loses every packet while its ports stay up, so that only BFD can notice (in a lab), or its ports go down (SONiC).
+    The plan's catalog asks this of the first spine of each fabric; others are a line each, in a file for `--also`.
 
     Pass: every flow has answers again within the limit, also when the spine comes back.
     Fail: a flow is silent for longer, or for good.
