@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabric.build import load_plan
-from validators.journal_records import Record, RunInfo
-from validators.report.difference import compare, plain_names
+from tests.unit.report.runs import INFO, part, record, run
+from validators.journal_records import Record
 from validators.report.html import part_line, to_html
 from validators.report.junit import to_junit
 from validators.report.model import Run
@@ -24,29 +24,9 @@ from validators.report.plots import heat_map
 from validators.report.redact import HIDDEN, Redactor
 from validators.report.tables import to_csv, to_json, to_markdown, to_prometheus
 from validators.report.topology import coloured, topology_of
-from validators.results import COMPUTED, NEEDS_PERMISSION, NOT_RUN, Measurement, Result, State
+from validators.results import COMPUTED, NOT_RUN, Measurement, Result, State
 
 pytestmark = pytest.mark.unit
-INFO = RunInfo(
-    "r",
-    "lab",
-    "distributed",
-    "p" * 64,
-    "c" * 64,
-    "simulated",
-    "2026-01-01T00:00:00Z",
-    finished="2026-01-01T00:01:38Z",
-    seed=7,
-    versions={"frr": "8.4.4"},
-)
-
-
-def record(case, state=State.PASS, *parts, **more):
-    return Record(case, "cabling", Result("cabling", case, state, f"text of {case}", parts=parts, **more))
-
-
-def run(*records, topology=None):
-    return Run(INFO, records, topology or {})
 
 
 ALL = run(*(record(state.value, state) for state in State))
@@ -281,51 +261,10 @@ def test_prose_about_passwords_stays_readable():
     assert "authentication failed" in Redactor().text(text)
 
 
-def test_the_difference_says_what_got_worse_first():
-    def measured(value):
-        return (Measurement("bw", value, "Gb/s", 3, 2.0), Measurement("gap", 500 - value, "ms"))
-
-    before = run(
-        record("same"),
-        record("breaks"),
-        record("mends", State.FAIL),
-        record("gone"),
-        record("m", measurements=measured(370)),
-    )
-    after = run(record("same"), record("breaks", State.FAIL), record("mends"), record("m", measurements=measured(200)))
-    changes = compare(before, after)
-    assert [c.kind for c in changes] == ["worse", "slower", "slower", "gone", "better"]
-    assert "370 -> 200 Gb/s (-46%)" in changes[1].text
-    assert compare(before, before) == []
-    assert not compare(run(record("m", measurements=measured(370))), run(record("m", measurements=measured(372))))
-
-
-def test_the_difference_tells_another_catalog_from_what_did_not_run():
-    """A case with other inputs is compared with itself; what is not covered any more is said."""
-    part = (Result("ladder", "step", State.PASS, ""),)
-    before = run(record("ladder:acme#11111111", State.PASS, *part), record("idle:acme#1", State.SKIPPED))
-    after = run(
-        record("ladder:acme#22222222", State.FAIL, *part),
-        Record("idle:acme#1", "gateways", Result("idle", "acme", State.SKIPPED, NEEDS_PERMISSION)),
-    )
-    assert [(c.kind, c.case, c.text) for c in compare(before, after)] == [
-        ("worse", "ladder:acme#22222222", "new: fail: text of ladder:acme#22222222"),
-        ("other", "coverage", "only now without: disruptive checks skipped: 1 (idle)"),
-        ("other", "coverage", "no longer without: skipped: 1 (cabling)"),
-        ("other", "ladder:acme#22222222", "asked with other inputs than in the baseline"),
-    ]
-    two = run(record("ladder:acme#2"), record("ladder:acme#3"))
-    assert [c.kind for c in compare(run(record("ladder:acme#1")), two)] == ["gone", "new", "new"]
-
-
-def _part(subject, state=State.PASS, check="tenant-matrix"):
-    return Result(check, subject, state, f"text of {subject}")
-
-
 def test_skipped_parts_of_a_case_that_passed_are_counted_and_named():
-    parts = (_part("acme -> acme"), _part("acme -> globex", State.SKIPPED))
+    parts = (part("acme -> acme"), part("acme -> globex", State.SKIPPED))
     passed = Record("m", "tenants", Result("tenant-matrix", "acme", State.PASS, "", parts=parts))
-    nothing = (_part("E1/1", State.SKIPPED, "link-fec"), _part("E1/2", State.SKIPPED, "link-fec"))
+    nothing = (part("E1/1", State.SKIPPED, "link-fec"), part("E1/2", State.SKIPPED, "link-fec"))
     skipped = Record("f", "optics", Result("link-fec", "leaf-01", State.SKIPPED, "no counters", parts=nothing))
     mixed = run(passed, skipped)
     words = "parts skipped of cases that were judged: 1 (tenant-matrix (acme -> globex)); skipped: 2 (link-fec 2)"
@@ -335,8 +274,8 @@ def test_skipped_parts_of_a_case_that_passed_are_counted_and_named():
     assert "| tenants | 1 | 1 | 0 | 0 | 0 | 0 | 1 |" in to_markdown(mixed)
     assert "| optics | 1 | 0 | 0 | 0 | 1 | 0 | 0 |" in to_markdown(mixed)
     assert "1 pass, 1 part skipped</span>" in to_html(mixed)
-    many = tuple(_part(f"acme -> t{n}", State.SKIPPED) for n in range(4))
-    failed = Record("m", "tenants", Result("tenant-matrix", "acme", State.FAIL, "", parts=(_part("x"), *many)))
+    many = tuple(part(f"acme -> t{n}", State.SKIPPED) for n in range(4))
+    failed = Record("m", "tenants", Result("tenant-matrix", "acme", State.FAIL, "", parts=(part("x"), *many)))
     assert run(failed).without == ("parts skipped of cases that were judged: 4 (tenant-matrix (4 parts))",)
 
 
@@ -344,7 +283,7 @@ def test_skipped_parts_of_a_case_that_passed_are_counted_and_named():
 @given(st.lists(st.tuples(st.sampled_from(State), st.lists(st.sampled_from(State), max_size=4)), max_size=6))
 def test_what_the_verdict_goes_without_adds_up_to_what_junit_skips(cases):
     records = [
-        record(f"case {letter}", state, *(_part("p", one, "x") for one in parts))
+        record(f"case {letter}", state, *(part("p", one, "x") for one in parts))
         for letter, (state, parts) in zip("abcdef", cases, strict=False)
     ]
     whole = run(*records)
@@ -427,30 +366,6 @@ def test_junit_counts_can_be_explained_and_its_times_add_up():
 def test_a_part_does_not_repeat_what_its_row_says(subject, text, line):
     whole = Result("nat-behaviour", "acme forward", State.PASS, "kept")
     assert part_line(whole, Result("nat-behaviour", subject, State.PASS, text)) == line
-
-
-def test_a_case_that_one_run_skipped_is_one_difference_and_asking_more_is_no_loss():
-    parts = [Result("nat", f"row {n}", State.PASS, "") for n in range(3)]
-    asked = run(record("nat:acme#11111111", State.PASS, *parts))
-    skipped = run(record("nat:acme#11111111", State.SKIPPED))
-    named = [(c.kind, c.case) for c in compare(asked, skipped) if c.case != "coverage"]
-    assert named == [("worse", "nat:acme#11111111")]
-    assert [c.kind for c in compare(skipped, asked) if c.case != "coverage"] == ["better"]
-    assert [(c.kind, c.case) for c in compare(asked, run(record("x")))] == [("gone", "nat:acme#11111111"), ("new", "x")]
-    lost = run(record("nat:acme#11111111", State.PASS, *parts[:2]))
-    assert [(c.kind, c.case) for c in compare(asked, lost)] == [("gone", "nat:acme#11111111/row 2")]
-
-
-def test_figures_of_a_lab_move_and_are_neither_slower_nor_faster():
-    ran = [run(record("m", measurements=(Measurement("bw", value, "Gb/s"),))) for value in (300, 100)]
-    assert [c.kind for c in compare(*ran)] == ["slower"]
-    labs = [replace(one, info=replace(one.info, ports="virtual")) for one in ran]
-    assert [(c.kind, c.text) for c in compare(*labs)] == [("other", "bw: 300 -> 100 Gb/s (-67%), in a lab")]
-
-
-def test_cases_are_named_without_digest_where_that_is_plain():
-    cases = ["nat:acme#11111111/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
-    assert list(plain_names(cases).values()) == ["nat:acme/row", "bgp:leaf#22222222", "bgp:leaf#33333333", "plan"]
 
 
 def test_what_a_failure_kept_from_being_asked_is_said_with_the_reason_and_not_as_skipped_checks():
