@@ -159,6 +159,7 @@ class Check(ABC):
         missing += [] if isinstance(getattr(cls, "stage", None), Stage) else ["a stage"]
         inputs = getattr(cls, "Inputs", None)
         missing += [] if isinstance(inputs, type) and issubclass(inputs, CheckInputs) else ["Inputs"]
+        missing += ["collect_all"] if cls.together and cls.collect_all is Check.collect_all else []
         if missing:
             message = f"check {cls.__name__} is refused: it lacks {', '.join(missing)}"
             raise TypeError(message)

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from validators.results import BAD
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -108,10 +110,9 @@ class Progress:
         """Print a case that did not pass, or every case when verbose."""
         self.done, self._doing = self.done + 1, ""
         result = record.result
-        state = result.state.value
-        if not repeated and (self.verbose or state in {"fail", "error", "unknown"}):
+        if not repeated and (self.verbose or result.state in BAD):
             place = f"  [{result.place}]" if result.place else ""
-            self._line(f"  {self._paint(state)} {result.check} {result.subject}: {result.text}{place}")
+            self._line(f"  {self._paint(result.state.value)} {result.check} {result.subject}: {result.text}{place}")
 
     def stage_finished(self, stage: Stage, states: dict[str, int], blocked: str) -> None:
         """Print the stage's line."""

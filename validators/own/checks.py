@@ -98,7 +98,7 @@ class DeviceCommand(Check):
         ours = [device for device in plan.kind_of if device not in plan.edges]
         found: set[str] = set()
         for pattern in inputs.devices:
-            matching = {device for device in ours if _names(pattern, device)}
+            matching = _matching(pattern, ours)
             if not matching:
                 message = f"no device is '{pattern}'"
                 raise KeyError(message)
@@ -137,11 +137,12 @@ class DeviceCommand(Check):
         return of(State.PASS, "as expected")
 
 
-def _names(pattern: str, device: str) -> bool:
+def _matching(pattern: str, devices: list[str]) -> set[str]:
     try:
-        return device in expand_hosts(pattern) or fnmatchcase(device, pattern)
+        listed = frozenset(expand_hosts(pattern))
     except ValueError:  # a range that runs backwards names nobody
-        return False
+        return set()
+    return {device for device in devices if device in listed or fnmatchcase(device, pattern)}
 
 
 def _short(text: str) -> str:

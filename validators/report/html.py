@@ -35,7 +35,7 @@ def to_html(run: Run) -> str:
         results=sum(1 for _ in run.leaves()),
         counts={state: run.counts[state] for state in _STATES},
         ring=_ring(run.counts),
-        problems=[r for r in run.records if r.result.state.value in {"fail", "error", "unknown"}],
+        problems=run.problems,
         topology=coloured(run),
         plots=plots_of(run),
         measured=[(r, m) for r in run.records for m in r.result.measurements],

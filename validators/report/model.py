@@ -91,6 +91,11 @@ class Run:
         return {state.value: found[state.value] for state in State}
 
     @cached_property
+    def problems(self) -> list[Record]:
+        """The cases that keep the run from being accepted, in the order of the run."""
+        return [record for record in self.records if record.result.state in BAD]
+
+    @cached_property
     def stages(self) -> list[tuple[str, list[Record], dict[str, int], State]]:
         """Stage name, records, counts and state, in the order of the acceptance."""
         by_stage: dict[str, list[Record]] = {}

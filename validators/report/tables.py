@@ -81,7 +81,7 @@ def to_markdown(run: Run) -> str:
     for name, records, counts in (*rows, ("all", run.records, run.counts)):
         cells = " | ".join(str(counts.get(state, 0)) for state in ("pass", "fail", "error", "skipped", "unknown"))
         lines.append(f"| {name} | {len(records)} | {cells} | {len(skipped_inside(records))} |")
-    bad = [record.result for record in run.records if record.result.state.value in {"fail", "error", "unknown"}]
+    bad = [record.result for record in run.problems]
     if bad:
         lines += [
             "",

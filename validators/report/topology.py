@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from validators.results import State, combine
+from validators.results import BAD, State, combine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,7 +95,7 @@ def _sum(names: list[str], states: dict[str, tuple[State, str]], tip: str) -> di
     known = [(name, *states[name]) for name in names if name in states]
     if not known:
         return {"state": "none", "bad": 0, "tip": tip}
-    bad = [(name, text) for name, state, text in known if state in {State.FAIL, State.ERROR, State.UNKNOWN}]
+    bad = [(name, text) for name, state, text in known if state in BAD]
     lines = [tip, *(f"{name}: {text}" for name, text in bad[:6])]
     if len(bad) > 6:
         lines.append(f"and {len(bad) - 6} more")

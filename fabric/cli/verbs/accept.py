@@ -147,12 +147,11 @@ def _say_nothing_selected(wanted: Acceptance) -> None:
 
 def _wrong(run: Run) -> Iterator[str]:
     """What keeps a run from being accepted, a line a case: where a person looks first, and what a pipe keeps."""
-    found = [record.result for record in run.records if record.result.state.value in {"fail", "error", "unknown"}]
-    for result in found[:_NAMED]:
+    for result in (record.result for record in run.problems[:_NAMED]):
         place = f" [{result.place}]" if result.place else ""
         yield f"{result.state.value}: {result.check} {result.subject}: {result.text}{place}"
-    if len(found) > _NAMED:
-        yield f"and {len(found) - _NAMED} more, in the report"
+    if len(run.problems) > _NAMED:
+        yield f"and {len(run.problems) - _NAMED} more, in the report"
 
 
 def _accept(wanted: Acceptance, style: str, verbose: bool) -> int:

@@ -63,6 +63,7 @@ def define(doc=PAGE, stage=Stage.PREFLIGHT, inputs=CheckInputs, name="Probe", **
         {"stage": None},
         {"inputs": None},
         {"doc": PAGE.replace("Error:", "Oops:")},
+        {"together": True},
     ],
 )
 def test_a_check_without_its_page_stage_or_inputs_is_refused(lacking):
